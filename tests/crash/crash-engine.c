@@ -14,6 +14,8 @@
  * Without --long the states of a scenario are a sample: the first kind of each loss at every point, and a
  * few combinations. Rule: docs/specification.md 4.16.
  */
+#define UNIT_OWN_MAIN
+
 #include "tests/unit/engine-node.h"
 
 #include <signal.h>

@@ -5,15 +5,10 @@
  */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <lkg/text.h>
 #include <lkg/documents.h>
+
+#include "unit.h"
 
 /* Decodes or fails the test. The caller owns the reference. */
 static inline struct lkg_value *doc_from(const char *text, unsigned flags)

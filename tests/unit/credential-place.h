@@ -3,13 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -19,6 +13,7 @@
 #include <lkg/http.h>
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "tmpdir.h"
 
 #define DAY_NS (UINT64_C(86400) * LKG_NSEC_PER_SEC)

@@ -5,15 +5,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-
-#include <cmocka.h>
 
 #include <lkg/messages.h>
 #include <lkg/config.h>
@@ -21,6 +15,7 @@
 #include <lkg/file.h>
 #include <lkg/base.h>
 
+#include "unit.h"
 #include "core/engine/engine.h"
 #include "core/engine/engine-internal.h"
 #include "tmpdir.h"
@@ -425,7 +420,3 @@ static inline void turn_until(struct node *n, const char *path, const char *text
                 turn(n, 100);
         assert_has(n, path, text);
 }
-
-/* ---- cases ---- */
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

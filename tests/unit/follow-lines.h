@@ -2,13 +2,7 @@
 /* A sequence of events as a table: one input per line, with the expected result. */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "core/remote/follow.h"
 
 #define S     LKG_NSEC_PER_SEC

@@ -2,15 +2,9 @@
 /* Documents judged by the rules of a kind, on one line. Include it once per test program. */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <lkg/documents.h>
 
+#include "unit.h"
 #include "core/schema/pipeline.h"
 
 #define KUBELET "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

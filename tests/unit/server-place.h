@@ -3,13 +3,8 @@
 #pragma once
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "file-server.h"
 #include "tmpdir.h"
 

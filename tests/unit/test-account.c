@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Users by name and number, read from a file on this machine and from nowhere else. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/process.h>
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "tmpdir.h"
 
 static const char database[] = "root:x:0:0:root:/root:/bin/bash\n"
@@ -62,12 +57,11 @@ static const struct {
         { "\n", -ENOENT, 0, 0 },
 };
 
-static void test_names_and_numbers(void **state)
+TEST(test_names_and_numbers)
 {
         char directory[TMPDIR_MAX], path[TMPDIR_MAX + 16];
         int fd;
 
-        (void)state;
         assert_int_equal(tmpdir_make(directory), 0);
         (void)snprintf(path, sizeof(path), "%s/passwd", directory);
         fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -84,23 +78,12 @@ static void test_names_and_numbers(void **state)
         assert_int_equal(tmpdir_remove(directory), 0);
 }
 
-static void test_no_database(void **state)
+TEST(test_no_database)
 {
         struct lkg_account account;
 
-        (void)state;
         assert_int_equal(lkg_account_find("/nonexistent/passwd", "lkgfs", &account), -ENOENT);
         assert_int_equal(lkg_account_find("/nonexistent/passwd", "997", &account), 0);
         assert_int_equal(account.uid, 997);
         assert_int_equal(lkg_account_find("/", "lkgfs", &account), -ENOENT);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names_and_numbers),
-                cmocka_unit_test(test_no_database),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

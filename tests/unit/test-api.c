@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resources as paths, and the meaning of an API server's replies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#define UNIT_OWN_MAIN
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "core/remote/api.h"
 
 #include <lkg/text.h>
@@ -19,7 +15,7 @@ static const struct lkg_resource lease = { "coordination.k8s.io/v1", "leases", "
 
 /* ---- paths ---- */
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
         static const struct lkg_resource odd = { "v1", "nodes", "Node", NULL, "a&b=c d#\xc3\xa9", NULL },
                                          nodes = { "v1", "nodes", "NodeList", NULL, NULL, NULL };
@@ -66,7 +62,6 @@ static void test_paths(void **state)
         };
 #undef WATCH
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
 
@@ -75,13 +70,12 @@ static void test_paths(void **state)
         }
 }
 
-static void test_names_that_would_lead_elsewhere_are_refused(void **state)
+TEST(test_names_that_would_lead_elsewhere_are_refused)
 {
         static const char *const names[] = { "", ".", "..", "a/b", "../x", "a%2fb" }, *const verbs[] = {
                 "get", "watch"
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names) * LKG_ARRAY_SIZE(verbs); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
                 struct lkg_resource resource = configmap;
@@ -98,11 +92,10 @@ static void test_names_that_would_lead_elsewhere_are_refused(void **state)
         }
 }
 
-static void test_descriptions(void **state)
+TEST(test_descriptions)
 {
         char text[64];
 
-        (void)state;
         lkg_api_describe(&configmap, text, sizeof(text));
         assert_string_equal(text, "configmaps kube-system/cm");
         lkg_api_describe(&node_status, text, sizeof(text));
@@ -113,12 +106,11 @@ static void test_descriptions(void **state)
         assert_string_equal(text, "nodes");
 }
 
-static void test_copies_have_texts_of_their_own(void **state)
+TEST(test_copies_have_texts_of_their_own)
 {
         char name[] = "cm";
         struct lkg_resource resource = configmap, copy;
 
-        (void)state;
         resource.name = name;
         assert_int_equal(lkg_resource_copy(&resource, &copy), 0);
         name[0] = 'x';
@@ -151,7 +143,7 @@ static struct lkg_api_answer reply(const struct lkg_resource *resource, unsigned
         return judge("get", resource, &result);
 }
 
-static void test_status_codes(void **state)
+TEST(test_status_codes)
 {
         static const struct {
                 unsigned http;
@@ -166,7 +158,6 @@ static void test_status_codes(void **state)
                 { 0, LKG_API_INVALID },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_api_answer answer = reply(&configmap, rows[i].http, "");
 
@@ -177,12 +168,11 @@ static void test_status_codes(void **state)
         }
 }
 
-static void test_only_a_status_says_that_there_is_no_object(void **state)
+TEST(test_only_a_status_says_that_there_is_no_object)
 {
         struct lkg_api_answer answer = reply(
                 &configmap, 404, "{\"kind\":\"Status\",\"message\":\"configmaps \\\"cm\\\" not found\"}");
 
-        (void)state;
         assert_int_equal(answer.status, LKG_API_NOT_FOUND);
         assert_string_equal(answer.words, "get configmaps kube-system/cm: there is no such object (404): "
                                           "\"configmaps 'cm' not found\"");
@@ -190,7 +180,7 @@ static void test_only_a_status_says_that_there_is_no_object(void **state)
         assert_int_equal(answer.status, LKG_API_INVALID);
 }
 
-static void test_forbidden_names_verb_resource_name_and_what_the_server_said(void **state)
+TEST(test_forbidden_names_verb_resource_name_and_what_the_server_said)
 {
         struct lkg_http_result result = {
                 .status = 403,
@@ -200,7 +190,6 @@ static void test_forbidden_names_verb_resource_name_and_what_the_server_said(voi
         };
         struct lkg_api_answer answer;
 
-        (void)state;
         result.size = strlen(result.body);
         answer = judge("patch", &node_status, &result);
         assert_int_equal(answer.status, LKG_API_FORBIDDEN);
@@ -210,11 +199,10 @@ static void test_forbidden_names_verb_resource_name_and_what_the_server_said(voi
         assert_non_null(strstr(answer.words, "watch configmaps kube-system/cm is forbidden (403)"));
 }
 
-static void test_what_is_no_status_is_quoted_as_it_is(void **state)
+TEST(test_what_is_no_status_is_quoted_as_it_is)
 {
         struct lkg_api_answer answer = reply(&configmap, 404, "404 page not found\nand more");
 
-        (void)state;
         assert_string_equal(
                 answer.words,
                 "get configmaps kube-system/cm: unexpected answer (404): \"404 page not found\"");
@@ -226,14 +214,13 @@ static void test_what_is_no_status_is_quoted_as_it_is(void **state)
         assert_non_null(strstr(answer.words, "(500): \"?[2J??\""));
 }
 
-static void test_words_are_bounded_and_hide_what_urls_have(void **state)
+TEST(test_words_are_bounded_and_hide_what_urls_have)
 {
         char body[4000] =
                 "{\"kind\":\"Status\",\"message\":\"see https://u:geheim@x.example/y?token=geheim for ";
         struct lkg_api_answer answer;
         size_t n = strlen(body);
 
-        (void)state;
         for (; n + 4 < sizeof(body) - 10; n += 2)
                 memcpy(body + n, "\xc3\xa4", 2);
         (void)strcpy(body + n, "\"}");
@@ -247,13 +234,12 @@ static void test_words_are_bounded_and_hide_what_urls_have(void **state)
                 assert_true((length = lkg_utf8_length(answer.words + i, n - i)) > 0);
 }
 
-static void test_an_endless_name_is_cut(void **state)
+TEST(test_an_endless_name_is_cut)
 {
         char name[600];
         struct lkg_resource resource = configmap;
         struct lkg_api_answer answer;
 
-        (void)state;
         memset(name, 'n', sizeof(name));
         name[sizeof(name) - 1] = '\0';
         resource.name = name;
@@ -261,7 +247,7 @@ static void test_an_endless_name_is_cut(void **state)
         assert_non_null(strstr(answer.words, "is forbidden (403): \"no\""));
 }
 
-static void test_busy_says_how_long(void **state)
+TEST(test_busy_says_how_long)
 {
         const struct lkg_http_result result = {
                 .status = 429,
@@ -272,7 +258,6 @@ static void test_busy_says_how_long(void **state)
         };
         struct lkg_api_answer answer = judge("get", &configmap, &result);
 
-        (void)state;
         assert_int_equal(answer.status, LKG_API_BUSY);
         assert_int_equal(answer.retry_after_ns, 7 * LKG_NSEC_PER_SEC);
         assert_string_equal(answer.flow_schema, "abc");
@@ -285,12 +270,11 @@ static void test_busy_says_how_long(void **state)
         "{\"apiVersion\":\"" v "\",\"kind\":\"" k "\",\"metadata\":{\"namespace\":\"" ns \
         "\",\"name\":\"" name "\"}}"
 
-static void test_an_object_is_the_one_that_was_asked_for(void **state)
+TEST(test_an_object_is_the_one_that_was_asked_for)
 {
         struct lkg_api_answer answer =
                 reply(&configmap, 200, OBJECT("v1", "ConfigMap", "kube-system", "cm"));
 
-        (void)state;
         assert_int_equal(answer.status, LKG_API_OK);
         assert_non_null(answer.object);
         assert_string_equal(answer.words, "");
@@ -302,7 +286,7 @@ static void test_an_object_is_the_one_that_was_asked_for(void **state)
         assert_int_equal(answer.status, LKG_API_OK);
 }
 
-static void test_another_object_is_not_believed(void **state)
+TEST(test_another_object_is_not_believed)
 {
         static const struct {
                 const char *body, *words;
@@ -331,7 +315,6 @@ static void test_another_object_is_not_believed(void **state)
                 { "apiVersion: v1\nkind: ConfigMap\n", "the answer is not JSON" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_api_answer answer = reply(&configmap, 200, rows[i].body);
 
@@ -342,7 +325,7 @@ static void test_another_object_is_not_believed(void **state)
         }
 }
 
-static void test_transport_errors(void **state)
+TEST(test_transport_errors)
 {
         static const struct {
                 int error;
@@ -354,7 +337,6 @@ static void test_transport_errors(void **state)
                 { -EBADMSG, LKG_API_INVALID },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 const struct lkg_http_result result = {
                         .error = rows[i].error,
@@ -372,19 +354,17 @@ static void test_transport_errors(void **state)
         }
 }
 
-static void test_the_end_of_a_watch_has_no_object(void **state)
+TEST(test_the_end_of_a_watch_has_no_object)
 {
         const struct lkg_http_result result = { .status = 200 };
         struct lkg_api_answer answer = judge("watch", &configmap, &result);
 
-        (void)state;
         assert_int_equal(answer.status, LKG_API_OK);
         assert_null(answer.object);
 }
 
-static void test_every_status_has_a_name(void **state)
+TEST(test_every_status_has_a_name)
 {
-        (void)state;
         for (unsigned s = 0; s < _LKG_API_STATUS_MAX; s++)
                 assert_true(strlen(lkg_api_status_name((enum lkg_api_status)s)) > 1);
 }
@@ -398,25 +378,5 @@ static int forget_object(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_paths),
-
-                cmocka_unit_test(test_names_that_would_lead_elsewhere_are_refused),
-                cmocka_unit_test(test_descriptions),
-                cmocka_unit_test(test_copies_have_texts_of_their_own),
-                cmocka_unit_test(test_status_codes),
-                cmocka_unit_test(test_only_a_status_says_that_there_is_no_object),
-                cmocka_unit_test(test_forbidden_names_verb_resource_name_and_what_the_server_said),
-                cmocka_unit_test(test_what_is_no_status_is_quoted_as_it_is),
-                cmocka_unit_test(test_words_are_bounded_and_hide_what_urls_have),
-                cmocka_unit_test(test_an_endless_name_is_cut),
-                cmocka_unit_test(test_busy_says_how_long),
-                cmocka_unit_test(test_an_object_is_the_one_that_was_asked_for),
-                cmocka_unit_test(test_another_object_is_not_believed),
-                cmocka_unit_test(test_transport_errors),
-                cmocka_unit_test(test_the_end_of_a_watch_has_no_object),
-                cmocka_unit_test(test_every_status_has_a_name),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, forget_object);
+        return run_all(NULL, forget_object);
 }

@@ -1,47 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Back-off: the numbers of client-go's reflector and rate limiter. Rule: docs/specification.md 5. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/process.h>
+
+#include "unit.h"
 
 #define S    LKG_NSEC_PER_SEC
 #define MS   LKG_NSEC_PER_MSEC
 #define NOW  (1000 * S)
 #define MOST UINT32_MAX
 
-static void test_doubles_up_to_its_maximum(void **state)
+TEST(test_doubles_up_to_its_maximum)
 {
         static const uint64_t want_ms[] = { 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000, 30000 };
         struct lkg_backoff backoff = { 0 };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(want_ms); i++)
                 assert_int_equal(lkg_backoff_failed(&backoff, 0, 0, NOW), want_ms[i] * MS);
         for (unsigned i = 0; i < 1000; i++)
                 assert_int_equal(lkg_backoff_failed(&backoff, 0, 0, NOW), LKG_BACKOFF_MAX_NS);
 }
 
-static void test_jitter_adds_up_to_as_much_again(void **state)
+TEST(test_jitter_adds_up_to_as_much_again)
 {
         struct lkg_backoff backoff = { 0 };
         uint64_t ns = lkg_backoff_failed(&backoff, 0, MOST, NOW);
 
-        (void)state;
         assert_in_range(ns, 1600 * MS - 10, 1600 * MS);
         ns = lkg_backoff_failed(&backoff, 0, MOST / 2, NOW);
         assert_in_range(ns, 2400 * MS - 10, 2400 * MS);
 }
 
-static void test_two_minutes_of_health_forget_failures(void **state)
+TEST(test_two_minutes_of_health_forget_failures)
 {
         struct lkg_backoff backoff = { 0 };
 
-        (void)state;
         for (unsigned i = 0; i < 5; i++)
                 (void)lkg_backoff_failed(&backoff, 0, 0, NOW);
         lkg_backoff_succeeded(&backoff, NOW);
@@ -51,23 +44,21 @@ static void test_two_minutes_of_health_forget_failures(void **state)
         assert_int_equal(lkg_backoff_failed(&backoff, 0, 0, NOW + 320 * S), 800 * MS);
 }
 
-static void test_health_counts_to_the_failure_not_to_the_last_success(void **state)
+TEST(test_health_counts_to_the_failure_not_to_the_last_success)
 {
         struct lkg_backoff backoff = { 0 };
 
-        (void)state;
         for (unsigned i = 0; i < 5; i++)
                 (void)lkg_backoff_failed(&backoff, 0, 0, NOW);
         lkg_backoff_succeeded(&backoff, NOW); /* a watch opens and stays open */
         assert_int_equal(lkg_backoff_failed(&backoff, 0, 0, NOW + 3600 * S), 800 * MS);
 }
 
-static void test_retry_after_is_a_lower_bound_with_a_limit(void **state)
+TEST(test_retry_after_is_a_lower_bound_with_a_limit)
 {
         struct lkg_backoff backoff = { 0 };
         uint64_t ns;
 
-        (void)state;
         assert_int_equal(lkg_backoff_failed(&backoff, 5 * S, 0, NOW), 5 * S);
         assert_int_equal(lkg_backoff_failed(&backoff, 1 * S, 0, NOW), 1600 * MS);
         assert_int_equal(lkg_backoff_failed(&backoff, 86400 * S, 0, NOW), LKG_RETRY_AFTER_MAX_NS);
@@ -75,9 +66,8 @@ static void test_retry_after_is_a_lower_bound_with_a_limit(void **state)
         assert_in_range(ns, 66 * S, 66400 * MS);
 }
 
-static void test_jitter_stays_within_its_percentage(void **state)
+TEST(test_jitter_stays_within_its_percentage)
 {
-        (void)state;
         assert_int_equal(lkg_jitter(60 * S, 25, 0), 45 * S);
         assert_in_range(lkg_jitter(60 * S, 25, MOST), 75 * S - 10, 75 * S);
         assert_in_range(lkg_jitter(60 * S, 25, MOST / 2), 60 * S - 10, 60 * S);
@@ -88,12 +78,11 @@ static void test_jitter_stays_within_its_percentage(void **state)
 
 static const struct lkg_bucket_rate rate = { .burst = 10, .interval_ns = 200 * MS };
 
-static void test_bucket_allows_a_burst_and_then_a_rate(void **state)
+TEST(test_bucket_allows_a_burst_and_then_a_rate)
 {
         struct lkg_bucket bucket = { 0 };
         uint64_t now = NOW, wait;
 
-        (void)state;
         for (unsigned i = 0; i < 10; i++)
                 assert_int_equal(lkg_bucket_take(&bucket, &rate, now), 0);
         wait = lkg_bucket_take(&bucket, &rate, now);
@@ -106,30 +95,13 @@ static void test_bucket_allows_a_burst_and_then_a_rate(void **state)
         }
 }
 
-static void test_bucket_fills_up_to_the_burst_only(void **state)
+TEST(test_bucket_fills_up_to_the_burst_only)
 {
         struct lkg_bucket bucket = { 0 };
 
-        (void)state;
         for (unsigned i = 0; i < 10; i++)
                 assert_int_equal(lkg_bucket_take(&bucket, &rate, NOW), 0);
         for (unsigned i = 0; i < 10; i++)
                 assert_int_equal(lkg_bucket_take(&bucket, &rate, NOW + 3600 * S), 0);
         assert_true(lkg_bucket_take(&bucket, &rate, NOW + 3600 * S) > 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_doubles_up_to_its_maximum),
-                cmocka_unit_test(test_jitter_adds_up_to_as_much_again),
-                cmocka_unit_test(test_two_minutes_of_health_forget_failures),
-                cmocka_unit_test(test_health_counts_to_the_failure_not_to_the_last_success),
-                cmocka_unit_test(test_retry_after_is_a_lower_bound_with_a_limit),
-                cmocka_unit_test(test_jitter_stays_within_its_percentage),
-                cmocka_unit_test(test_bucket_allows_a_burst_and_then_a_rate),
-                cmocka_unit_test(test_bucket_fills_up_to_the_burst_only),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A command is carried out or refused, never both. Rule: docs/specification.md 6.3. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <lkg/messages.h>
 
+#include "unit.h"
 #include "tmpdir.h"
 
 #define T UINT64_C(1800000000000000007) /* tickets start with the wall time in nanoseconds */
@@ -25,9 +20,8 @@ static int clear(void **state)
         return 0;
 }
 
-static void test_one_of_both(void **state)
+TEST_WITH(test_one_of_both, clear, NULL)
 {
-        (void)state;
         assert_true(lkg_claim_offer(&claims, T));
         assert_true(lkg_claim_take(&claims, T));
         assert_int_equal(lkg_claim_withdraw(&claims, T),
@@ -39,18 +33,16 @@ static void test_one_of_both(void **state)
         assert_int_equal(lkg_claim_withdraw(&claims, T + 1), LKG_CLAIM_NEVER);
 }
 
-static void test_what_was_never_offered(void **state)
+TEST_WITH(test_what_was_never_offered, clear, NULL)
 {
-        (void)state;
         assert_false(lkg_claim_take(&claims, T));
         assert_true(lkg_claim_offer(&claims, T));
         lkg_claim_end(&claims, T);
         assert_false(lkg_claim_take(&claims, T));
 }
 
-static void test_a_word_belongs_to_one(void **state)
+TEST_WITH(test_a_word_belongs_to_one, clear, NULL)
 {
-        (void)state;
         assert_true(lkg_claim_offer(&claims, T));
         assert_true(lkg_claim_offer(&claims, T)); /* by the next file server */
         assert_false(lkg_claim_offer(&claims, T + LKG_CLAIMS));
@@ -62,9 +54,8 @@ static void test_a_word_belongs_to_one(void **state)
         assert_true(lkg_claim_offer(&claims, T + LKG_CLAIMS));
 }
 
-static void test_an_engine_that_dies_in_the_middle(void **state)
+TEST_WITH(test_an_engine_that_dies_in_the_middle, clear, NULL)
 {
-        (void)state;
         assert_true(lkg_claim_offer(&claims, T));
         assert_true(lkg_claim_take(&claims, T));
         assert_true(lkg_claim_take(&claims, T)); /* its successor, before the failure is noticed */
@@ -84,9 +75,8 @@ static bool only_the_first(uint64_t ticket)
         return ticket == T;
 }
 
-static void test_a_new_file_server_keeps_what_waits(void **state)
+TEST_WITH(test_a_new_file_server_keeps_what_waits, clear, NULL)
 {
-        (void)state;
         assert_true(lkg_claim_offer(&claims, T));
         assert_true(lkg_claim_offer(&claims, T + 1));
         assert_true(lkg_claim_take(&claims, T + 1));
@@ -95,7 +85,7 @@ static void test_a_new_file_server_keeps_what_waits(void **state)
         assert_false(lkg_claim_take(&claims, T + 1));
 }
 
-static void test_two_processes_one_file(void **state)
+TEST(test_two_processes_one_file)
 {
         struct lkg_claims *server = NULL, *engine = NULL;
         struct lkg_error err = { 0 };
@@ -103,7 +93,6 @@ static void test_two_processes_one_file(void **state)
         struct stat st;
         int fd;
 
-        (void)state;
         assert_int_equal(tmpdir_make(top), 0);
         fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_int_equal(lkg_claims_open(fd, &engine, &err), 0);
@@ -120,18 +109,4 @@ static void test_two_processes_one_file(void **state)
         lkg_claims_close(server);
         lkg_close(fd);
         assert_int_equal(tmpdir_remove(top), 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(test_one_of_both, clear),
-                cmocka_unit_test_setup(test_what_was_never_offered, clear),
-                cmocka_unit_test_setup(test_a_word_belongs_to_one, clear),
-                cmocka_unit_test_setup(test_an_engine_that_dies_in_the_middle, clear),
-                cmocka_unit_test_setup(test_a_new_file_server_keeps_what_waits, clear),
-                cmocka_unit_test(test_two_processes_one_file),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

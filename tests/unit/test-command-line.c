@@ -40,9 +40,8 @@ static const char *parsed(const char *kind, const char *text, const char *const 
         parsed("KubeProxyConfiguration", text, WORDS(__VA_ARGS__), \
                sizeof(WORDS(__VA_ARGS__)) / sizeof(char *))
 
-static void test_ways_to_write_a_flag(void **state)
+TEST(test_ways_to_write_a_flag)
 {
-        (void)state;
         assert_string_equal(KUBELET("{}", "--max-pods=5"), "{\"maxPods\":5}");
         assert_string_equal(KUBELET("{}", "--max-pods", "5"), "{\"maxPods\":5}");
         assert_string_equal(KUBELET("{}", "--max_pods=5"), "{\"maxPods\":5}");
@@ -54,9 +53,8 @@ static void test_ways_to_write_a_flag(void **state)
         assert_string_equal(KUBELET("{}", "--max-pods=5", "--"), "{\"maxPods\":5}");
 }
 
-static void test_grammar_errors(void **state)
+TEST(test_grammar_errors)
 {
-        (void)state;
         assert_string_equal(
                 KUBELET("{}", "--max-pod=5"),
                 "error: no flag \"max-pod\" in 1.37, and the component does not start with it; did you mean "
@@ -73,16 +71,15 @@ static void test_grammar_errors(void **state)
 }
 
 /* Both components refuse any other word, including flags after `--`. */
-static void test_words_behind_two_hyphens_are_refused(void **state)
+TEST(test_words_behind_two_hyphens_are_refused)
 {
-        (void)state;
         assert_non_null(strstr(KUBELET("{}", "--max-pods=5", "--", "--max-pods=6"), "word 3 of"));
         assert_non_null(strstr(PROXY("{}", "--", "foo"), "word 2 of"));
         assert_non_null(strstr(KUBELET("{}", "--", "--"), "word 2 of"));
 }
 
 /* A misplaced word may be the value of a flag, and so a credential. */
-static void test_stray_words_are_never_shown(void **state)
+TEST(test_stray_words_are_never_shown)
 {
         static const char *const lines[][3] = {
                 { "hunter2", "--max-pods=5", "-" },   { "--tokn", "hunter2", "hunter2" },
@@ -91,7 +88,6 @@ static void test_stray_words_are_never_shown(void **state)
                 { "-xhunter2", "-x=hunter2", "x" },   { "--fail-swap-on", "hunter2", "-v=1" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(lines); i++) {
                 for (size_t k = 0; k < 2; k++) {
                         observed = k > 0;
@@ -108,7 +104,7 @@ static void test_stray_words_are_never_shown(void **state)
 }
 
 /* A running process's command line is no reason to refuse a document: wrong flags are ignored. */
-static void test_an_observed_line_only_warns(void **state)
+TEST(test_an_observed_line_only_warns)
 {
         static const char *const words[] = {
                 "server", "--data-dir", "/x", "--max-pods=x", "--feature-gates=Nonsense=true,NodeSwap=true",
@@ -119,7 +115,6 @@ static void test_an_observed_line_only_warns(void **state)
         const struct lkg_schema *schema = NULL;
         struct lkg_value *object = flow("{maxPods: 5}", 0);
 
-        (void)state;
         assert_int_equal(lkg_schema_get("KubeletConfiguration", NULL, 0, &schema), 0);
         assert_int_equal(lkg_flags_apply(schema, &line, object, NULL, &report), 0);
         assert_string_equal(
@@ -131,9 +126,8 @@ static void test_an_observed_line_only_warns(void **state)
         lkg_report_deinit(&report);
 }
 
-static void test_bool(void **state)
+TEST(test_bool)
 {
-        (void)state;
         assert_string_equal(KUBELET("{}", "--fail-swap-on"), "{\"failSwapOn\":true}");
         assert_string_equal(KUBELET("{}", "--fail-swap-on=F"), "{\"failSwapOn\":false}");
         assert_string_equal(KUBELET("{protectKernelDefaults: true}", "--protect-kernel-defaults=0"), "{}");
@@ -143,9 +137,8 @@ static void test_bool(void **state)
                                "word 2 of the command line is not a flag"));
 }
 
-static void test_integers(void **state)
+TEST(test_integers)
 {
-        (void)state;
         assert_string_equal(KUBELET("{}", "--max-pods=0x10"), "{\"maxPods\":16}");
         assert_string_equal(KUBELET("{}", "--max-pods=010"), "{\"maxPods\":8}");
         assert_string_equal(KUBELET("{maxPods: 5}", "--max-pods=0"), "{}");
@@ -155,9 +148,8 @@ static void test_integers(void **state)
         assert_non_null(strstr(KUBELET("{}", "--v=0x1"), "--v: \"0x1\""));
 }
 
-static void test_durations_and_quantities(void **state)
+TEST(test_durations_and_quantities)
 {
-        (void)state;
         assert_string_equal(KUBELET("{}", "--sync-frequency=90s"), "{\"syncFrequency\":\"1m30s\"}");
         assert_string_equal(KUBELET("{syncFrequency: 1s}", "--sync-frequency=0"), "{}");
         assert_non_null(strstr(KUBELET("{}", "--sync-frequency=90"), "--sync-frequency: \"90\""));
@@ -167,18 +159,16 @@ static void test_durations_and_quantities(void **state)
                                "--log-text-info-buffer-size: \"x\""));
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-        (void)state;
         assert_string_equal(KUBELET("{address: '::'}", "--address=10.0.0.1"), "{\"address\":\"10.0.0.1\"}");
         assert_string_equal(KUBELET("{address: '::'}", "--address="), "{\"address\":\"::\"}");
         assert_non_null(strstr(KUBELET("{}", "--address=x"), "--address: \"x\""));
 }
 
 /* Upstream's setters drop the field if they get an empty value, and cannot set it again. */
-static void test_value_after_an_empty_one_is_refused(void **state)
+TEST(test_value_after_an_empty_one_is_refused)
 {
-        (void)state;
         assert_non_null(strstr(KUBELET("{}", "--address=", "--address=10.0.0.1"), "after an empty one"));
         assert_string_equal(KUBELET("{}", "--address=10.0.0.1", "--address=", "--address="),
                             "{\"address\":\"10.0.0.1\"}");
@@ -188,9 +178,8 @@ static void test_value_after_an_empty_one_is_refused(void **state)
                                "after an empty one"));
 }
 
-static void test_lists_and_maps_replace_the_documents(void **state)
+TEST(test_lists_and_maps_replace_the_documents)
 {
-        (void)state;
         assert_string_equal(KUBELET("{clusterDNS: [a]}", "--cluster-dns=b,c", "--cluster-dns=d"),
                             "{\"clusterDNS\":[\"b\",\"c\",\"d\"]}");
         assert_string_equal(KUBELET("{systemReserved: {cpu: 1}}", "--system-reserved=memory=1Gi",
@@ -203,7 +192,7 @@ static void test_lists_and_maps_replace_the_documents(void **state)
 }
 
 /* Each row: one use of a flag with several values, and what it makes of a document without the field. */
-static void test_texts_with_several_values(void **state)
+TEST(test_texts_with_several_values)
 {
         static const struct {
                 const char *word, *want; /* NULL: refused */
@@ -292,7 +281,6 @@ static void test_texts_with_several_values(void **state)
                 { "--register-with-taints=-", NULL },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 if (rows[i].want)
                         assert_string_equal(KUBELET("{}", rows[i].word), rows[i].want);
@@ -309,17 +297,15 @@ static void test_texts_with_several_values(void **state)
         assert_non_null(strstr(KUBELET("{}", "--register-with-taints=:NoExecute"), "wrong key: empty"));
 }
 
-static void test_feature_gates_are_per_key(void **state)
+TEST(test_feature_gates_are_per_key)
 {
-        (void)state;
         assert_string_equal(KUBELET("{featureGates: {A: true, B: true}}", "--feature-gates=B=false,C=true"),
                             "{\"featureGates\":{\"A\":true,\"B\":false,\"C\":true}}");
         assert_non_null(strstr(KUBELET("{}", "--feature-gates=A=maybe"), "--feature-gates"));
 }
 
-static void test_taints_and_reservations(void **state)
+TEST(test_taints_and_reservations)
 {
-        (void)state;
         assert_string_equal(
                 KUBELET("{}", "--register-with-taints=a=b:NoSchedule,c:NoExecute"),
                 "{\"registerWithTaints\":[{\"effect\":\"NoSchedule\",\"key\":\"a\",\"value\":\"b\"},"
@@ -336,11 +322,10 @@ static void test_taints_and_reservations(void **state)
 /*
  * component-base, TimeOrMetaDuration: the form that the document used is kept, even after a zero in between.
  */
-static void test_flush_frequency_stays_an_integer(void **state)
+TEST(test_flush_frequency_stays_an_integer)
 {
         static const char integer[] = "{logging: {flushFrequency: -5}}";
 
-        (void)state;
         assert_string_equal(KUBELET(integer, "--log_flush_frequency=720h"),
                             "{\"logging\":{\"flushFrequency\":2592000000000000}}");
         assert_string_equal(KUBELET(integer, "--log-flush-frequency=0s", "--log_flush_frequency=8s"),
@@ -361,9 +346,8 @@ static void test_flush_frequency_stays_an_integer(void **state)
 }
 
 /* kube-proxy reads its document after its flags, so the document's values come last. */
-static void test_vmodule_of_kube_proxy_comes_first(void **state)
+TEST(test_vmodule_of_kube_proxy_comes_first)
 {
-        (void)state;
         assert_string_equal(
                 PROXY("{logging: {vmodule: [{filePattern: a, verbosity: 1}]}}", "--vmodule=b=2",
                       "--vmodule=c=3"),
@@ -373,9 +357,8 @@ static void test_vmodule_of_kube_proxy_comes_first(void **state)
                             "{\"logging\":{\"vmodule\":[{\"filePattern\":\"a\",\"verbosity\":1}]}}");
 }
 
-static void test_vmodule_adds_up(void **state)
+TEST(test_vmodule_adds_up)
 {
-        (void)state;
         assert_string_equal(
                 KUBELET("{logging: {vmodule: [{filePattern: a, verbosity: 1}]}}", "--vmodule=b=2"),
                 "{\"logging\":{\"vmodule\":[{\"filePattern\":\"a\",\"verbosity\":1},{\"filePattern\":\"b\","
@@ -383,9 +366,8 @@ static void test_vmodule_adds_up(void **state)
         assert_non_null(strstr(KUBELET("{}", "--vmodule=b"), "--vmodule"));
 }
 
-static void test_node_labels(void **state)
+TEST(test_node_labels)
 {
-        (void)state;
         assert_string_equal(
                 KUBELET("{}", "--node-labels=a=b, c = d,e,node.kubernetes.io/x=y,kubernetes.io/os=linux,,"),
                 "{}");
@@ -398,9 +380,8 @@ static void test_node_labels(void **state)
         assert_non_null(strstr(KUBELET("{}", "--node-labels=a=-x"), "label \"a\""));
 }
 
-static void test_headers_and_their_values_are_not_shown(void **state)
+TEST(test_headers_and_their_values_are_not_shown)
 {
-        (void)state;
         assert_string_equal(KUBELET("{}", "--manifest-url-header=A:b,A:c"),
                             "{\"staticPodURLHeader\":{\"A\":[\"b\",\"c\"]}}");
         assert_string_equal(KUBELET("{}", "--manifest-url-header=s3cret"),
@@ -408,17 +389,16 @@ static void test_headers_and_their_values_are_not_shown(void **state)
         assert_null(strstr(KUBELET("{}", "--address=http://u:s3cret@h/"), "s3cret"));
 }
 
-static void test_every_wrong_word_is_named(void **state)
+TEST(test_every_wrong_word_is_named)
 {
         const char *text = KUBELET("{}", "--nope", "--max-pods=x", "--port=y");
 
-        (void)state;
         assert_non_null(strstr(text, "\"nope\""));
         assert_non_null(strstr(text, "--max-pods"));
         assert_non_null(strstr(text, "--port"));
 }
 
-static void test_values_say_which_flag(void **state)
+TEST(test_values_say_which_flag)
 {
         static const char *const words[] = { "--max-pods=5" };
         struct lkg_command_line line = { words, 1 };
@@ -427,7 +407,6 @@ static void test_values_say_which_flag(void **state)
         struct lkg_value *object = flow("{maxPods: 7}", 0);
         const struct lkg_value *value;
 
-        (void)state;
         assert_int_equal(lkg_schema_get("KubeletConfiguration", NULL, 0, &schema), 0);
         assert_int_equal(lkg_flags_apply(schema, &line, object, NULL, &report), 0);
         value = lkg_map_get(object, "maxPods");
@@ -438,7 +417,7 @@ static void test_values_say_which_flag(void **state)
 }
 
 /* A removed flag is an unknown flag: the component does not start with it after the upgrade. */
-static void test_flags_that_a_release_dropped(void **state)
+TEST(test_flags_that_a_release_dropped)
 {
         static const struct {
                 const char *word;
@@ -450,7 +429,6 @@ static void test_flags_that_a_release_dropped(void **state)
                 { "--pod-infra-container-image=x", 134 },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 for (release = LKG_RELEASE_MIN; release <= LKG_RELEASE_MAX; release++)
                         assert_int_equal(strstr(KUBELET("{}", rows[i].word), "no flag") != NULL,
@@ -459,9 +437,8 @@ static void test_flags_that_a_release_dropped(void **state)
 }
 
 /* The line of a node that runs another release: what ends with the upgrade is an error, what nobody knows is not. */
-static void test_flags_that_an_upgrade_takes_away(void **state)
+TEST(test_flags_that_an_upgrade_takes_away)
 {
-        (void)state;
         observed = true;
         release = 137;
         runs = 136;
@@ -491,44 +468,11 @@ static void test_flags_that_an_upgrade_takes_away(void **state)
         observed = false;
 }
 
-static void test_kube_proxy_has_flags_of_its_own(void **state)
+TEST(test_kube_proxy_has_flags_of_its_own)
 {
-        (void)state;
         assert_string_equal(PROXY("{}", "--hostname-override=a"), "{\"hostnameOverride\":\"a\"}");
         assert_string_equal(PROXY("{mode: iptables}", "--proxy-mode=ipvs"),
                             "{\"mode\":\"iptables\"}"); /* as upstream does */
         assert_non_null(strstr(PROXY("{}", "--conntrack-min=x"), "--conntrack-min"));
         assert_non_null(strstr(PROXY("{}", "--max-pods=5"), "no flag \"max-pods\""));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_ways_to_write_a_flag),
-                cmocka_unit_test(test_grammar_errors),
-                cmocka_unit_test(test_words_behind_two_hyphens_are_refused),
-                cmocka_unit_test(test_stray_words_are_never_shown),
-                cmocka_unit_test(test_an_observed_line_only_warns),
-                cmocka_unit_test(test_bool),
-                cmocka_unit_test(test_integers),
-                cmocka_unit_test(test_durations_and_quantities),
-                cmocka_unit_test(test_addresses),
-                cmocka_unit_test(test_value_after_an_empty_one_is_refused),
-                cmocka_unit_test(test_lists_and_maps_replace_the_documents),
-                cmocka_unit_test(test_texts_with_several_values),
-                cmocka_unit_test(test_feature_gates_are_per_key),
-                cmocka_unit_test(test_taints_and_reservations),
-                cmocka_unit_test(test_vmodule_adds_up),
-                cmocka_unit_test(test_flush_frequency_stays_an_integer),
-                cmocka_unit_test(test_vmodule_of_kube_proxy_comes_first),
-                cmocka_unit_test(test_node_labels),
-                cmocka_unit_test(test_headers_and_their_values_are_not_shown),
-                cmocka_unit_test(test_every_wrong_word_is_named),
-                cmocka_unit_test(test_values_say_which_flag),
-                cmocka_unit_test(test_flags_that_a_release_dropped),
-                cmocka_unit_test(test_flags_that_an_upgrade_takes_away),
-                cmocka_unit_test(test_kube_proxy_has_flags_of_its_own),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,14 @@
 /* The configuration document: every default, every mistake with its finding and place, drop-ins, ownership. */
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 #include <lkg/config.h>
 #include <lkg/documents.h>
 #include <lkg/messages.h>
 
+#include "unit.h"
 #include "tmpdir.h"
 
 #define HEADER "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
@@ -35,13 +30,12 @@ static int decode(const char *text, struct lkg_config **ret, char **ret_findings
         return r;
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
         struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_config *c = NULL;
         const struct lkg_config_component *k;
 
-        (void)state;
         assert_int_equal(lkg_config_decode(NULL, "/etc/lkgfs", &c, &report), 0);
         assert_int_equal(report.n_findings, 0);
         assert_string_equal(c->state_dir, "/var/lib/lkgfs");
@@ -84,7 +78,7 @@ static void test_defaults(void **state)
         lkg_config_free(c);
 }
 
-static void test_everything_can_be_set(void **state)
+TEST(test_everything_can_be_set)
 {
         static const char text[] = HEADER
                 "stateDir: /s\nruntimeDir: run\nsourceDir: /src\nvirtualDir: .lkgfs\nforeignWrites: "
@@ -112,7 +106,6 @@ static void test_everything_can_be_set(void **state)
         struct lkg_config *c = NULL;
         int r = decode(text, &c, &findings);
 
-        (void)state;
         assert_string_equal(findings, "");
         assert_int_equal(r, 0);
         assert_string_equal(c->runtime_dir, "/etc/lkgfs/run");
@@ -148,11 +141,10 @@ static void test_everything_can_be_set(void **state)
 
 /* Each mistake alone, and the exact message. */
 /* What a file written for an earlier build may say without asking for anything. */
-static void test_an_empty_field_that_is_gone(void **state)
+TEST(test_an_empty_field_that_is_gone)
 {
         static const char *const texts[] = { HEADER "nativeDirs: []\n", HEADER "nativeDirs: null\n" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 LKG_CLEANUP(lkg_freep) char *findings = NULL;
                 struct lkg_config *c = NULL;
@@ -303,9 +295,8 @@ static const struct {
           "[LKG3003]\n" },
 };
 
-static void test_each_mistake_is_named(void **state)
+TEST(test_each_mistake_is_named)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(mistakes); i++) {
                 LKG_CLEANUP(lkg_freep) char *findings = NULL;
                 struct lkg_config *c = NULL;
@@ -318,12 +309,11 @@ static void test_each_mistake_is_named(void **state)
         }
 }
 
-static void test_all_mistakes_of_one_file_are_named(void **state)
+TEST(test_all_mistakes_of_one_file_are_named)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_config *c = NULL;
 
-        (void)state;
         assert_int_equal(
                 decode(HEADER "a: 1\nhistoryLimit: x\nremote: {b: 1, maxBytes: []}\n", &c, &findings),
                 -EBADMSG);
@@ -333,24 +323,22 @@ static void test_all_mistakes_of_one_file_are_named(void **state)
         assert_non_null(strstr(findings, "c.yaml:5:26: "));
 }
 
-static void test_names_that_move_away_with_virtual_dir_are_free(void **state)
+TEST(test_names_that_move_away_with_virtual_dir_are_free)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_config *c = NULL;
 
-        (void)state;
         assert_int_equal(
                 decode(HEADER "virtualDir: .x\ncomponents: [{name: a, file: status}]\n", &c, &findings), 0);
         assert_string_equal(findings, "");
         lkg_config_free(c);
 }
 
-static void test_base_follows_file(void **state)
+TEST(test_base_follows_file)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_config *c = NULL;
 
-        (void)state;
         assert_int_equal(
                 decode(HEADER "components: [{name: kubelet, file: kubelet-config.yaml}]\n", &c, &findings),
                 0);
@@ -369,7 +357,7 @@ static struct lkg_value *value_of(const char *text)
         return value;
 }
 
-static void test_components_merge_by_name(void **state)
+TEST(test_components_merge_by_name)
 {
         LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *base = value_of("x: 1\ncomponents: [{name: a, file: f, mode: m}, {name: b}]\n");
@@ -379,7 +367,6 @@ static void test_components_merge_by_name(void **state)
         struct lkg_value *want = value_of("x: 1\ncomponents: [{name: a, file: g}, {name: b}, {name: c}]\n");
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
 
-        (void)state;
         merged = lkg_config_merge(base, patch);
         assert_true(lkg_value_equal(merged, want));
 }
@@ -442,7 +429,7 @@ static int load(struct place *p, bool any_owner, struct lkg_config **ret, char *
         return r;
 }
 
-static void test_nothing_there_is_all_defaults(void **state)
+TEST_WITH(test_nothing_there_is_all_defaults, setup, teardown)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_config *c = NULL;
@@ -453,7 +440,7 @@ static void test_nothing_there_is_all_defaults(void **state)
         lkg_config_free(c);
 }
 
-static void test_drop_ins_in_order(void **state)
+TEST_WITH(test_drop_ins_in_order, setup, teardown)
 {
         struct place *p = *state;
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
@@ -477,7 +464,7 @@ static void test_drop_ins_in_order(void **state)
         lkg_config_free(c);
 }
 
-static void test_drop_in_alone_needs_no_header(void **state)
+TEST_WITH(test_drop_in_alone_needs_no_header, setup, teardown)
 {
         struct place *p = *state;
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
@@ -489,7 +476,7 @@ static void test_drop_in_alone_needs_no_header(void **state)
         lkg_config_free(c);
 }
 
-static void test_mistake_in_a_drop_in_names_the_drop_in(void **state)
+TEST_WITH(test_mistake_in_a_drop_in_names_the_drop_in, setup, teardown)
 {
         struct place *p = *state;
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
@@ -506,7 +493,7 @@ static void test_mistake_in_a_drop_in_names_the_drop_in(void **state)
         assert_null(c);
 }
 
-static void test_writable_by_others_is_refused(void **state)
+TEST_WITH(test_writable_by_others_is_refused, setup, teardown)
 {
         struct place *p = *state;
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
@@ -532,7 +519,7 @@ static void test_writable_by_others_is_refused(void **state)
         assert_null(c);
 }
 
-static void test_huge_file_is_refused(void **state)
+TEST_WITH(test_huge_file_is_refused, setup, teardown)
 {
         struct place *p = *state;
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
@@ -546,7 +533,7 @@ static void test_huge_file_is_refused(void **state)
 }
 
 /* A missing user does not keep a node from starting. */
-static void test_whom_the_engine_runs_as(void **state)
+TEST(test_whom_the_engine_runs_as)
 {
         static const struct {
                 const char *text;
@@ -563,7 +550,6 @@ static void test_whom_the_engine_runs_as(void **state)
                 { "engineUser: 4294967295\n", 0, true, true },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 LKG_CLEANUP(lkg_freep) char *findings = NULL;
                 struct lkg_config *c = NULL;
@@ -584,13 +570,12 @@ static void test_whom_the_engine_runs_as(void **state)
 }
 
 /* No message if the default user is missing: most builds from source do not have one. */
-static void test_the_default_user(void **state)
+TEST(test_the_default_user)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_config *c = NULL;
         struct lkg_account account;
 
-        (void)state;
         assert_int_equal(decode(HEADER "engineUser: null\n", &c, &findings), 0);
         assert_string_equal(c->engine_user, "lkgfs");
         assert_string_equal(findings, "");
@@ -599,14 +584,13 @@ static void test_the_default_user(void **state)
         lkg_config_free(c);
 }
 
-static void test_settings_for_the_supervisor(void **state)
+TEST(test_settings_for_the_supervisor)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_settings *s = NULL;
         struct lkg_config *c = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         assert_int_equal(decode(HEADER
                                 "engineUser: 61234\ncomponents: [{name: kubelet, aliases: [k.yaml]}]\n",
                                 &c, &findings),
@@ -628,7 +612,7 @@ static void test_settings_for_the_supervisor(void **state)
 }
 
 /* The supervisor reads what the engine prints, including foreign writes. */
-static void test_settings_there_and_back(void **state)
+TEST(test_settings_there_and_back)
 {
         static const char text[] = HEADER "foreignWrites: all\n";
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
@@ -637,7 +621,6 @@ static void test_settings_there_and_back(void **state)
         struct lkg_error err = { 0 };
         struct lkg_config *c = NULL;
 
-        (void)state;
         assert_int_equal(decode(text, &c, &findings), 0);
         s = lkg_config_to_settings(c);
         lkg_settings_format(s, &buf);
@@ -649,14 +632,13 @@ static void test_settings_there_and_back(void **state)
         lkg_config_free(c);
 }
 
-static void test_restarts_for_the_supervisor(void **state)
+TEST(test_restarts_for_the_supervisor)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
         const struct lkg_settings_component *k;
         struct lkg_settings *s = NULL;
         struct lkg_config *c = NULL;
 
-        (void)state;
         assert_int_equal(
                 decode(HEADER "remote: {nodeName: n 1, restartJitter: 90s}\n"
                               "components:\n"
@@ -680,33 +662,4 @@ static void test_restarts_for_the_supervisor(void **state)
         assert_int_equal(k->restart_max_per_hour, 9);
         lkg_settings_free(s);
         lkg_config_free(c);
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_defaults),
-                cmocka_unit_test(test_everything_can_be_set),
-                cmocka_unit_test(test_an_empty_field_that_is_gone),
-                cmocka_unit_test(test_each_mistake_is_named),
-                cmocka_unit_test(test_all_mistakes_of_one_file_are_named),
-                cmocka_unit_test(test_names_that_move_away_with_virtual_dir_are_free),
-                cmocka_unit_test(test_base_follows_file),
-                cmocka_unit_test(test_components_merge_by_name),
-                cmocka_unit_test(test_whom_the_engine_runs_as),
-                cmocka_unit_test(test_the_default_user),
-                cmocka_unit_test(test_settings_for_the_supervisor),
-                cmocka_unit_test(test_settings_there_and_back),
-                cmocka_unit_test(test_restarts_for_the_supervisor),
-                CASE(test_nothing_there_is_all_defaults),
-                CASE(test_drop_ins_in_order),
-                CASE(test_drop_in_alone_needs_no_header),
-                CASE(test_mistake_in_a_drop_in_names_the_drop_in),
-                CASE(test_writable_by_others_is_refused),
-                CASE(test_huge_file_is_refused),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,8 @@
  * simulated. Rule: docs/specification.md 4.15.
  */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "fs/supervisor/consumer-plan.h"
 
 #define S    LKG_NSEC_PER_SEC
@@ -72,18 +67,16 @@ static void play(const struct step *steps, size_t n)
                 play(steps, LKG_ARRAY_SIZE(steps));                 \
         } while (0)
 
-static void test_requests_while_one_is_planned_become_one(void **state)
+TEST(test_requests_while_one_is_planned_become_one)
 {
-        (void)state;
         PLAY({ REQUEST, 1000 * S, 7, 100 * S, 1100 * S, 7 }, { REQUEST, 1050 * S, 8, 100 * S, 1100 * S, 8 },
              { REQUEST, 1060 * S, 9, 0, 1060 * S, 9 }, /* a local change does not wait */
              { REQUEST, 1061 * S, 10, 100 * S, 1060 * S, 10 }, { BEGIN, 1062 * S, 0, 0, LKG_PLAN_NEVER, 10 },
              { DONE, 1063 * S, 0, 0, LKG_PLAN_NEVER, 0 });
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-        (void)state;
         /* The interval counts from request to request; three fit into the hour. */
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { DONE, 1005 * S, 0, 0, LKG_PLAN_NEVER, 0 }, { REQUEST, 1010 * S, 2, 0, 1060 * S, 2 },
@@ -94,23 +87,21 @@ static void test_limits(void **state)
              { REQUEST, 4601 * S, 5, 0, 4660 * S, 5 });
 }
 
-static void test_a_request_while_one_runs_is_the_next(void **state)
+TEST(test_a_request_while_one_runs_is_the_next)
 {
-        (void)state;
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { REQUEST, 1001 * S, 2, 0, LKG_PLAN_NEVER, 2 }, { DONE, 1002 * S, 0, 0, 1060 * S, 2 });
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { REQUEST, 1001 * S, 2, 0, LKG_PLAN_NEVER, 2 }, { FAILED, 1002 * S, 0, 0, 1060 * S, 2 });
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
         static const struct lkg_plan_limits many = { .min_interval_ns = 60 * S, .max_per_hour = 3600 };
         struct lkg_plan *plan = calloc(1, sizeof(*plan));
         uint64_t now_ns = 1000 * S;
         unsigned n = 0;
 
-        (void)state;
         assert_non_null(plan);
         lkg_plan_request(plan, 1, 0, now_ns);
         while (plan->wanted) {
@@ -132,9 +123,8 @@ static void test_failures(void **state)
              { FAILED, 1005 * S, 0, 0, 1060 * S, 1 }, { REQUEST, 1010 * S, 2, 0, 1060 * S, 2 });
 }
 
-static void test_withdrawn(void **state)
+TEST(test_withdrawn)
 {
-        (void)state;
         PLAY({ REQUEST, 1000 * S, 1, 50 * S, 1050 * S, 1 }, { WITHDRAW, 1001 * S, 0, 0, LKG_PLAN_NEVER, 0 },
              { REQUEST, 1002 * S, 2, 50 * S, 1052 * S, 2 });
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
@@ -143,17 +133,15 @@ static void test_withdrawn(void **state)
              { FAILED, 1101 * S, 0, 0, 1160 * S, 2 });
 }
 
-static void test_an_end_without_a_begin_is_nothing(void **state)
+TEST(test_an_end_without_a_begin_is_nothing)
 {
-        (void)state;
         PLAY({ FAILED, 1000 * S, 0, 0, LKG_PLAN_NEVER, 0 }, { DONE, 1000 * S, 0, 0, LKG_PLAN_NEVER, 0 });
 }
 
-static void test_only_an_hour_is_remembered(void **state)
+TEST(test_only_an_hour_is_remembered)
 {
         struct lkg_plan *plan = calloc(1, sizeof(*plan));
 
-        (void)state;
         assert_non_null(plan);
         for (uint64_t i = 0; i < 3 * LKG_PLAN_ASKED_MAX; i++) { /* two per second: more than fit */
                 lkg_plan_request(plan, i + 1, 0, i * S / 2);
@@ -169,12 +157,11 @@ static void test_only_an_hour_is_remembered(void **state)
         free(plan);
 }
 
-static void test_jitter(void **state)
+TEST(test_jitter)
 {
         const uint32_t jitter_ms = 300000;
         unsigned quarters[4] = { 0 };
 
-        (void)state;
         for (unsigned i = 0; i < 400; i++) {
                 char node[16];
                 uint64_t ns;
@@ -205,13 +192,12 @@ static char *formatted(const struct lkg_plan *plan)
         return lkg_buf_steal(&buf, NULL);
 }
 
-static void test_a_successor_goes_on(void **state)
+TEST(test_a_successor_goes_on)
 {
         struct lkg_plan *plan = calloc(2, sizeof(*plan)), *again = plan + 1;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         LKG_CLEANUP(lkg_freep) char *copy = NULL;
 
-        (void)state;
         assert_non_null(plan);
         lkg_plan_request(plan, 7, 0, 900 * S);
         (void)lkg_plan_begin(plan, 900 * S);
@@ -234,7 +220,7 @@ static void test_a_successor_goes_on(void **state)
         free(plan);
 }
 
-static void test_plans_that_cannot_be_true(void **state)
+TEST(test_plans_that_cannot_be_true)
 {
         static const struct {
                 const char *text;
@@ -255,7 +241,6 @@ static void test_plans_that_cannot_be_true(void **state)
         };
         struct lkg_plan *plan = calloc(1, sizeof(*plan));
 
-        (void)state;
         assert_non_null(plan);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 lkg_plan_parse(cases[i].text, BOOT, 1000 * S, 300 * S, plan);
@@ -269,12 +254,11 @@ static void test_plans_that_cannot_be_true(void **state)
         free(plan);
 }
 
-static void test_the_last_restarts(void **state)
+TEST(test_the_last_restarts)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         char line[16];
 
-        (void)state;
         for (unsigned i = 0; i < 30; i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
 
@@ -288,23 +272,4 @@ static void test_the_last_restarts(void **state)
         }
         assert_memory_equal(text, "line 10\nline 11\n", 16);
         assert_non_null(strstr(text, "\nline 28\nline 29\n"));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_requests_while_one_is_planned_become_one),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_a_request_while_one_runs_is_the_next),
-                cmocka_unit_test(test_failures),
-                cmocka_unit_test(test_withdrawn),
-                cmocka_unit_test(test_an_end_without_a_begin_is_nothing),
-                cmocka_unit_test(test_only_an_hour_is_remembered),
-                cmocka_unit_test(test_jitter),
-                cmocka_unit_test(test_a_successor_goes_on),
-                cmocka_unit_test(test_plans_that_cannot_be_true),
-                cmocka_unit_test(test_the_last_restarts),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,12 @@
 /* Real restarts of components: programs, a stand-in for systemd, the loop, the files that others read. */
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 #include <lkg/messages.h>
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "fake-systemd.h"
 #include "fs/supervisor/consumer.h"
 #include "fs/supervisor/supervisor.h"
@@ -105,7 +100,7 @@ static void check_hook(struct place *p, bool want, const char *report)
         lkg_buf_deinit(&buf);
 }
 
-static void test_what_a_hook_gets(void **state)
+TEST_WITH(test_what_a_hook_gets, setup, teardown)
 {
         struct place *p = *state;
 
@@ -121,7 +116,7 @@ static void test_what_a_hook_gets(void **state)
         assert_int_equal(unsetenv("LKGFS_TEST_LEAK"), 0);
 }
 
-static void test_how_a_hook_ends(void **state)
+TEST_WITH(test_how_a_hook_ends, setup, teardown)
 {
         static const struct {
                 const char *script;
@@ -151,7 +146,7 @@ static void test_how_a_hook_ends(void **state)
         }
 }
 
-static void test_a_hook_that_does_not_end_is_killed_with_its_children(void **state)
+TEST_WITH(test_a_hook_that_does_not_end_is_killed_with_its_children, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -176,7 +171,7 @@ static void test_a_hook_that_does_not_end_is_killed_with_its_children(void **sta
         lkg_buf_deinit(&buf);
 }
 
-static void test_too_much_output_is_cut(void **state)
+TEST_WITH(test_too_much_output_is_cut, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -196,7 +191,7 @@ static void test_too_much_output_is_cut(void **state)
         lkg_buf_deinit(&buf);
 }
 
-static void test_only_what_nobody_else_can_change_is_run(void **state)
+TEST_WITH(test_only_what_nobody_else_can_change_is_run, setup, teardown)
 {
         struct place *p = *state;
         char link[120], report[600], inner[150];
@@ -251,7 +246,7 @@ static void check_unit(const char *unit, uint64_t limit_ns, bool want, const cha
         lkg_buf_deinit(&buf);
 }
 
-static void test_restart_of_a_unit(void **state)
+TEST_WITH(test_restart_of_a_unit, setup, teardown)
 {
         struct place *p = *state;
         char *job = p->fake.unit->job_result;
@@ -309,7 +304,7 @@ static unsigned n_lines(const struct place *p, const char *path)
         return n;
 }
 
-static void test_a_restart_leaves_its_traces(void **state)
+TEST_WITH(test_a_restart_leaves_its_traces, setup, teardown)
 {
         struct place *p = *state;
         char script[400], boot[LKG_BOOT_ID_MAX], when[64];
@@ -340,7 +335,7 @@ static void test_a_restart_leaves_its_traces(void **state)
         assert_int_equal(n_lines(p, "facts/kubelet/restarts"), 1);
 }
 
-static void test_a_restart_of_the_unit(void **state)
+TEST_WITH(test_a_restart_of_the_unit, setup, teardown)
 {
         struct place *p = *state;
 
@@ -352,7 +347,7 @@ static void test_a_restart_of_the_unit(void **state)
 }
 
 /* The engine's message arrives here. */
-static void test_the_message_of_the_engine(void **state)
+TEST_WITH(test_the_message_of_the_engine, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_supervisor *s = calloc(1, sizeof(*s));
@@ -390,7 +385,7 @@ static void test_the_message_of_the_engine(void **state)
         free(s);
 }
 
-static void test_a_failure_is_tried_again_and_given_up(void **state)
+TEST_WITH(test_a_failure_is_tried_again_and_given_up, setup, teardown)
 {
         struct place *p = *state;
 
@@ -404,7 +399,7 @@ static void test_a_failure_is_tried_again_and_given_up(void **state)
         assert_int_equal(n_lines(p, "facts/kubelet/restarts"), 4);
 }
 
-static void test_never(void **state)
+TEST_WITH(test_never, setup, teardown)
 {
         struct place *p = *state;
 
@@ -416,7 +411,7 @@ static void test_never(void **state)
         assert_int_equal(faccessat(p->fd, "facts/kubelet/restarted", F_OK, 0), -1);
 }
 
-static void test_a_remote_change_waits_for_this_nodes_turn(void **state)
+TEST_WITH(test_a_remote_change_waits_for_this_nodes_turn, setup, teardown)
 {
         struct place *p = *state;
 
@@ -446,7 +441,7 @@ static void test_a_remote_change_waits_for_this_nodes_turn(void **state)
         }
 }
 
-static void test_a_successor_asks_again_for_what_was_interrupted(void **state)
+TEST_WITH(test_a_successor_asks_again_for_what_was_interrupted, setup, teardown)
 {
         struct place *p = *state;
 
@@ -461,7 +456,7 @@ static void test_a_successor_asks_again_for_what_was_interrupted(void **state)
         assert_int_equal(n_lines(p, "facts/kubelet/restarts"), 1);
 }
 
-static void test_a_reload_keeps_plans_by_name(void **state)
+TEST_WITH(test_a_reload_keeps_plans_by_name, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_settings_component two[2] = { p->component, p->component };
@@ -486,30 +481,4 @@ static void test_a_reload_keeps_plans_by_name(void **state)
         lkg_consumer_request(p->consumer, 1, 7, false);
         assert_int_equal(sd_event_run(p->event, 0), 0);
         p->consumer = lkg_consumer_free(p->consumer); /* before `two` goes out of scope */
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_what_a_hook_gets, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_how_a_hook_ends, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_a_hook_that_does_not_end_is_killed_with_its_children,
-                                                setup, teardown),
-                cmocka_unit_test_setup_teardown(test_too_much_output_is_cut, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_only_what_nobody_else_can_change_is_run, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(test_restart_of_a_unit, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_a_restart_leaves_its_traces, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_a_restart_of_the_unit, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_the_message_of_the_engine, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_a_failure_is_tried_again_and_given_up, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_never, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_a_remote_change_waits_for_this_nodes_turn, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(test_a_successor_asks_again_for_what_was_interrupted, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(test_a_reload_keeps_plans_by_name, setup, teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

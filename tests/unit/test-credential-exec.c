@@ -26,7 +26,7 @@ static void open_exec(struct place *p)
         assert_int_equal(p->n_asked, 1);
 }
 
-static void test_exec_token_and_its_renewal(void **state)
+TEST_WITH(test_exec_token_and_its_renewal, setup, teardown)
 {
         struct place *p = *state;
 
@@ -50,7 +50,7 @@ static void test_exec_token_and_its_renewal(void **state)
         assert_int_equal(p->n_asked, 2);
 }
 
-static void test_exec_after_a_rejection(void **state)
+TEST_WITH(test_exec_after_a_rejection, setup, teardown)
 {
         struct place *p = *state;
 
@@ -69,7 +69,7 @@ static void test_exec_after_a_rejection(void **state)
         assert_int_equal(identity(p)->serial, 1);
 }
 
-static void test_exec_certificate(void **state)
+TEST_WITH(test_exec_certificate, setup, teardown)
 {
         struct place *p = *state;
         struct pair pair = node_pair(p->now_ns);
@@ -88,7 +88,7 @@ static void test_exec_certificate(void **state)
         free_pair(&pair);
 }
 
-static void test_exec_answers_of_no_use(void **state)
+TEST_WITH(test_exec_answers_of_no_use, setup, teardown)
 {
         struct place *p = *state;
         static const struct {
@@ -139,7 +139,7 @@ static void test_exec_answers_of_no_use(void **state)
 }
 
 /* 10 s, 20 s, ... 5 min */
-static void test_exec_is_asked_less_often_while_it_fails(void **state)
+TEST_WITH(test_exec_is_asked_less_often_while_it_fails, setup, teardown)
 {
         struct place *p = *state;
         static const unsigned pauses[] = { 10, 20, 40, 80, 160, 300, 300 };
@@ -160,7 +160,7 @@ static void test_exec_is_asked_less_often_while_it_fails(void **state)
         assert_said(p, 7003, LKG_ERROR, "exec plugin p: nothing came back from it");
 }
 
-static void test_exec_that_cannot_be_asked(void **state)
+TEST_WITH(test_exec_that_cannot_be_asked, setup, teardown)
 {
         struct place *p = *state;
 
@@ -176,7 +176,7 @@ static void test_exec_that_cannot_be_asked(void **state)
 }
 
 /* Right after the start the plugin cannot be run yet: neither a failure nor a pause. */
-static void test_exec_that_cannot_be_asked_yet(void **state)
+TEST_WITH(test_exec_that_cannot_be_asked_yet, setup, teardown)
 {
         struct place *p = *state;
 
@@ -198,7 +198,7 @@ static void test_exec_that_cannot_be_asked_yet(void **state)
         assert_true(lkg_credential_due_ns(p->c) <= p->now_ns + 80 * LKG_NSEC_PER_SEC);
 }
 
-static void test_a_plugin_below_the_view_is_that_of_the_source(void **state)
+TEST_WITH(test_a_plugin_below_the_view_is_that_of_the_source, setup, teardown)
 {
         static const struct {
                 const char *command, *want; /* NULL = below the source directory */
@@ -230,7 +230,7 @@ static void test_a_plugin_below_the_view_is_that_of_the_source(void **state)
         }
 }
 
-static void test_another_kubeconfig_asks_again(void **state)
+TEST_WITH(test_another_kubeconfig_asks_again, setup, teardown)
 {
         struct place *p = *state;
 
@@ -246,22 +246,4 @@ static void test_another_kubeconfig_asks_again(void **state)
         answer(p, "\"token\":\"late\"");
         assert_int_equal(refresh(p), 0);
         assert_string_equal(identity(p)->token, "mine");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                T(test_exec_token_and_its_renewal),
-                T(test_exec_after_a_rejection),
-                T(test_exec_certificate),
-                T(test_exec_answers_of_no_use),
-                T(test_exec_is_asked_less_often_while_it_fails),
-                T(test_exec_that_cannot_be_asked),
-                T(test_exec_that_cannot_be_asked_yet),
-                T(test_a_plugin_below_the_view_is_that_of_the_source),
-                T(test_another_kubeconfig_asks_again),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 /* ---- where it is searched for ---- */
 
-static void test_nothing_found(void **state)
+TEST_WITH(test_nothing_found, setup, teardown)
 {
         struct place *p = *state;
 
@@ -23,7 +23,7 @@ static void test_nothing_found(void **state)
         assert_silent(p);
 }
 
-static void test_the_nodes_own_comes_and_goes(void **state)
+TEST_WITH(test_the_nodes_own_comes_and_goes, setup, teardown)
 {
         struct place *p = *state;
         char path[128];
@@ -49,7 +49,7 @@ static void test_the_nodes_own_comes_and_goes(void **state)
         assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
 }
 
-static void test_what_is_configured_comes_first(void **state)
+TEST_WITH(test_what_is_configured_comes_first, setup, teardown)
 {
         struct place *p = *state;
 
@@ -66,7 +66,7 @@ static void test_what_is_configured_comes_first(void **state)
 }
 
 /* A volume of the kubelet: symlinks to a directory that is replaced as a whole. */
-static void test_service_account_and_its_rotation(void **state)
+TEST_WITH(test_service_account_and_its_rotation, setup, teardown)
 {
         struct place *p = *state;
         struct pair ca = make_pair(p->now_ns, NULL, "ca", -1, 100);
@@ -105,7 +105,7 @@ static void test_service_account_and_its_rotation(void **state)
         free_pair(&ca);
 }
 
-static void test_a_pod_without_a_token_is_none(void **state)
+TEST_WITH(test_a_pod_without_a_token_is_none, setup, teardown)
 {
         struct place *p = *state;
 
@@ -118,7 +118,7 @@ static void test_a_pod_without_a_token_is_none(void **state)
 
 /* ---- its owner ---- */
 
-static void test_the_nodes_certificate(void **state)
+TEST_WITH(test_the_nodes_certificate, setup, teardown)
 {
         struct place *p = *state;
         struct pair pair = node_pair(p->now_ns);
@@ -143,7 +143,7 @@ static void test_the_nodes_certificate(void **state)
         free_pair(&pair);
 }
 
-static void test_who_is_not_certainly_the_node(void **state)
+TEST_WITH(test_who_is_not_certainly_the_node, setup, teardown)
 {
         struct place *p = *state;
         static const struct {
@@ -174,7 +174,7 @@ static void test_who_is_not_certainly_the_node(void **state)
 
 /* ---- files that are wrong ---- */
 
-static void test_wrong_files(void **state)
+TEST_WITH(test_wrong_files, setup, teardown)
 {
         struct place *p = *state;
         struct pair pair = node_pair(p->now_ns), other = node_pair(p->now_ns);
@@ -221,7 +221,7 @@ static void test_wrong_files(void **state)
         free_pair(&other);
 }
 
-static void test_wrong_ca(void **state)
+TEST_WITH(test_wrong_ca, setup, teardown)
 {
         struct place *p = *state;
 
@@ -236,7 +236,7 @@ static void test_wrong_ca(void **state)
                     "clusters[c].cluster.certificate-authority: there is no certificate in it");
 }
 
-static void test_files_that_others_can_change(void **state)
+TEST_WITH(test_files_that_others_can_change, setup, teardown)
 {
         struct place *p = *state;
         char path[128];
@@ -264,7 +264,7 @@ static void test_files_that_others_can_change(void **state)
         assert_silent(p);
 }
 
-static void test_the_nodes_file_must_be_its_own(void **state)
+TEST_WITH(test_the_nodes_file_must_be_its_own, setup, teardown)
 {
         struct place *p = *state;
         char path[128];
@@ -279,7 +279,7 @@ static void test_the_nodes_file_must_be_its_own(void **state)
         assert_said(p, 7001, LKG_ERROR, "is not owned by root or is writable by others");
 }
 
-static void test_paths_below_the_view_mean_the_source(void **state)
+TEST_WITH(test_paths_below_the_view_mean_the_source, setup, teardown)
 {
         struct place *p = *state;
 
@@ -295,7 +295,7 @@ static void test_paths_below_the_view_mean_the_source(void **state)
 
 /* ---- rotation ---- */
 
-static void test_nothing_new_is_nothing(void **state)
+TEST_WITH(test_nothing_new_is_nothing, setup, teardown)
 {
         struct place *p = *state;
         struct pair pair = node_pair(p->now_ns);
@@ -316,7 +316,7 @@ static void test_nothing_new_is_nothing(void **state)
         free_pair(&pair);
 }
 
-static void test_half_a_rotation_keeps_the_last_one(void **state)
+TEST_WITH(test_half_a_rotation_keeps_the_last_one, setup, teardown)
 {
         struct place *p = *state;
         struct pair one = node_pair(p->now_ns), two = node_pair(p->now_ns);
@@ -339,7 +339,7 @@ static void test_half_a_rotation_keeps_the_last_one(void **state)
         free_pair(&two);
 }
 
-static void test_a_broken_kubeconfig_keeps_the_last_one(void **state)
+TEST_WITH(test_a_broken_kubeconfig_keeps_the_last_one, setup, teardown)
 {
         struct place *p = *state;
 
@@ -359,7 +359,7 @@ static void test_a_broken_kubeconfig_keeps_the_last_one(void **state)
         assert_string_equal(identity(p)->token, "two");
 }
 
-static void test_an_identity_outlives_the_next_one(void **state)
+TEST_WITH(test_an_identity_outlives_the_next_one, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_identity *held;
@@ -376,7 +376,7 @@ static void test_an_identity_outlives_the_next_one(void **state)
         assert_null(lkg_identity_unref(held));
 }
 
-static void test_a_token_file_is_read_every_minute(void **state)
+TEST_WITH(test_a_token_file_is_read_every_minute, setup, teardown)
 {
         struct place *p = *state;
         char path[128];
@@ -402,7 +402,7 @@ static void test_a_token_file_is_read_every_minute(void **state)
 
 /* ---- ends ---- */
 
-static void test_ends_of_a_certificate(void **state)
+TEST_WITH(test_ends_of_a_certificate, setup, teardown)
 {
         struct place *p = *state;
         static const struct {
@@ -444,7 +444,7 @@ static void test_ends_of_a_certificate(void **state)
         }
 }
 
-static void test_end_of_a_token(void **state)
+TEST_WITH(test_end_of_a_token, setup, teardown)
 {
         struct place *p = *state;
 
@@ -460,32 +460,4 @@ static void test_end_of_a_token(void **state)
         assert_said(p, 7004, LKG_ERROR,
                     "users[u].user.tokenFile: the token has ended at 2030-03-17T17:48:20Z");
         assert_non_null(identity(p));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                T(test_nothing_found),
-                T(test_the_nodes_own_comes_and_goes),
-                T(test_what_is_configured_comes_first),
-                T(test_service_account_and_its_rotation),
-                T(test_a_pod_without_a_token_is_none),
-                T(test_the_nodes_certificate),
-                T(test_who_is_not_certainly_the_node),
-                T(test_wrong_files),
-                T(test_wrong_ca),
-                T(test_files_that_others_can_change),
-                T(test_the_nodes_file_must_be_its_own),
-                T(test_paths_below_the_view_mean_the_source),
-                T(test_nothing_new_is_nothing),
-                T(test_half_a_rotation_keeps_the_last_one),
-                T(test_a_broken_kubeconfig_keeps_the_last_one),
-                T(test_an_identity_outlives_the_next_one),
-                T(test_a_token_file_is_read_every_minute),
-                T(test_ends_of_a_certificate),
-                T(test_end_of_a_token),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void run(const struct row *rows, size_t n, enum lkg_format format)
 }
 
 /* Each plain scalar as a value; a table of go-yaml v2's results. */
-static void test_plain_scalars(void **state)
+TEST(test_plain_scalars)
 {
         static const struct {
                 const char *words, *want; /* words separated by spaces */
@@ -65,7 +65,6 @@ static void test_plain_scalars(void **state)
         };
         char text[600];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char words[200], *save = NULL;
 
@@ -89,7 +88,7 @@ static void test_plain_scalars(void **state)
         }
 }
 
-static void test_yaml(void **state)
+TEST(test_yaml)
 {
         static const struct row rows[] = {
                 /* documents */
@@ -199,11 +198,10 @@ static void test_yaml(void **state)
                   LKG_DECODE_UNTYPED },
         };
 
-        (void)state;
         run(rows, LKG_ARRAY_SIZE(rows), LKG_FORMAT_YAML);
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
         static const struct row rows[] = {
                 { "{\"a\": 1, \"b\": [true, false, null], \"c\": {\"d\": \"e\"}}",
@@ -255,13 +253,11 @@ static void test_json(void **state)
                   "f:1:4: error: found '1' where JSON wants four hexadecimal digits [LKG1001]\n" },
         };
 
-        (void)state;
         run(rows, LKG_ARRAY_SIZE(rows), LKG_FORMAT_JSON);
 }
 
-static void test_nul_bytes(void **state)
+TEST(test_nul_bytes)
 {
-        (void)state;
         assert_string_equal(answer("a: 1\n\0b", 7, LKG_FORMAT_YAML, 0),
                             "f:2:1: error: a NUL byte; this is not a text file, save it as plain UTF-8 text "
                             "[LKG1002]\n");
@@ -272,7 +268,7 @@ static void test_nul_bytes(void **state)
 }
 
 /* json-c would accept these: docs/decisions/028-who-reads-json.md. */
-static void test_what_json_c_would_take(void **state)
+TEST(test_what_json_c_would_take)
 {
         static const struct {
                 const char *text;
@@ -286,7 +282,6 @@ static void test_what_json_c_would_take(void **state)
                 { "{\"a\\u0000b\":1,\"a\":2}", "{\"a\":2,\"a\\u0000b\":1}" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(refused); i++)
                 assert_non_null(
                         strstr(answer(refused[i].text, refused[i].size, LKG_FORMAT_JSON, 0), " error: "));
@@ -294,12 +289,11 @@ static void test_what_json_c_would_take(void **state)
 }
 
 /* Three bytes each, and 800 in json-c. */
-static void test_many_empty_maps(void **state)
+TEST(test_many_empty_maps)
 {
         size_t n = LKG_DOC_BYTES_MAX / 3;
         LKG_CLEANUP(lkg_freep) char *text = malloc(3 * n + 1);
 
-        (void)state;
         assert_non_null(text);
         for (size_t i = 0; i < n; i++)
                 memcpy(text + 3 * i, i ? ",{}" : "[{}", 3);
@@ -308,9 +302,8 @@ static void test_many_empty_maps(void **state)
                             "f:1:2999999: error: the document has more than 1000000 values [LKG1003]\n");
 }
 
-static void test_format(void **state)
+TEST(test_format)
 {
-        (void)state;
         assert_int_equal(lkg_detect_format("{}", 2), LKG_FORMAT_JSON);
         assert_int_equal(lkg_detect_format(" \n\t{", 4), LKG_FORMAT_JSON);
         assert_int_equal(lkg_detect_format("\xc2\xa0{", 3), LKG_FORMAT_JSON);
@@ -324,7 +317,7 @@ static void test_format(void **state)
  * Positions: a scalar at its first character, a block collection at its key, a flow collection at its
  * bracket.
  */
-static void test_positions(void **state)
+TEST(test_positions)
 {
         static const struct {
                 const char *pointer;
@@ -335,7 +328,6 @@ static void test_positions(void **state)
         };
         struct lkg_value *value = doc("a:\n  b: 1\nl:\n- 1\n- x: 2\nf: [3]\n\xc3\xa9: 4\n");
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 const struct lkg_value *v = lkg_value_get_pointer(value, rows[i].pointer);
 
@@ -376,7 +368,7 @@ static void check_limit(const char *head, const char *piece, size_t n, const cha
 }
 
 /* A stream without any document has no ignored second document. */
-static void test_second_document_is_reported_once(void **state)
+TEST(test_second_document_is_reported_once)
 {
         static const struct {
                 const char *text;
@@ -392,7 +384,6 @@ static void test_second_document_is_reported_once(void **state)
                 { "a: 1\n--- [\n", 1 },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_report report = LKG_REPORT_INIT;
                 struct lkg_value *value = NULL;
@@ -408,11 +399,10 @@ static void test_second_document_is_reported_once(void **state)
 }
 
 /* Rule: docs/specification.md 3.8. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
         char *deep = repeat("", "[", 900, "");
 
-        (void)state;
         check_limit(deep, "1,", 100000, "", LKG_FORMAT_YAML,
                     "f:1:900: error: did not find expected node content (noticed on line 2); a value is "
                     "missing "
@@ -435,12 +425,11 @@ static void test_limits(void **state)
 }
 
 /* Every level doubles the size: 2^60 values when expanded. Rule: docs/specification.md 3.8. */
-static void test_alias_bomb(void **state)
+TEST(test_alias_bomb)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
         const char *got;
 
-        (void)state;
         lkg_buf_puts(&buf, "a0: &a0 [x, x]\n");
         for (unsigned i = 1; i <= 60; i++)
                 lkg_buf_printf(&buf, "a%u: &a%u [*a%u, *a%u]\n", i, i, i - 1, i - 1);
@@ -457,7 +446,7 @@ static void test_alias_bomb(void **state)
 }
 
 /* Upstream, a patch is YAML, or JSON where the library is given JSON: neither is refused. */
-static void test_patches_are_json_or_yaml(void **state)
+TEST(test_patches_are_json_or_yaml)
 {
         static const struct {
                 const char *text, *want;
@@ -475,7 +464,6 @@ static void test_patches_are_json_or_yaml(void **state)
                 { "", "null", 0, LKG_FORMAT_YAML },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
@@ -491,7 +479,7 @@ static void test_patches_are_json_or_yaml(void **state)
 }
 
 /* A text that is neither is reported once, by the YAML reader; findings about good JSON are kept. */
-static void test_findings_of_patches(void **state)
+TEST(test_findings_of_patches)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report broken = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report twice = LKG_REPORT_INIT;
@@ -499,7 +487,6 @@ static void test_findings_of_patches(void **state)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
         enum lkg_format format;
 
-        (void)state;
         assert_int_equal(lkg_decode_patch("{\"a\": [", 7, 0, NULL, &broken, &format, &none), -EBADMSG);
         assert_int_equal(broken.n_severity[LKG_ERROR], 1);
         assert_null(none);
@@ -512,7 +499,7 @@ static void test_findings_of_patches(void **state)
  * A component decodes duplicate keys of a JSON text one after the other into the same value: nothing of the
  * first is lost.
  */
-static void test_json_base_with_a_key_twice(void **state)
+TEST(test_json_base_with_a_key_twice)
 {
         static const char text[] =
                 "{\"a\": \"x\", \"m\": {\"k\": 1, \"n\": {\"z\": 1}}, \"a\": 5, \"m\": {\"k\": 2, \"n\": "
@@ -522,7 +509,6 @@ static void test_json_base_with_a_key_twice(void **state)
         struct lkg_value *value = NULL, *map;
         char *said;
 
-        (void)state;
         assert_int_equal(
                 lkg_decode(text, strlen(text), LKG_FORMAT_JSON, LKG_DECODE_TWICE, source, &report, &value),
                 0);
@@ -540,26 +526,4 @@ static void test_json_base_with_a_key_twice(void **state)
         lkg_value_unref(value);
         lkg_report_deinit(&report);
         lkg_source_unref(source);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_json_base_with_a_key_twice),
-                cmocka_unit_test(test_plain_scalars),
-                cmocka_unit_test(test_yaml),
-                cmocka_unit_test(test_json),
-                cmocka_unit_test(test_nul_bytes),
-                cmocka_unit_test(test_what_json_c_would_take),
-                cmocka_unit_test(test_many_empty_maps),
-                cmocka_unit_test(test_format),
-                cmocka_unit_test(test_positions),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_alias_bomb),
-                cmocka_unit_test(test_patches_are_json_or_yaml),
-                cmocka_unit_test(test_findings_of_patches),
-                cmocka_unit_test(test_second_document_is_reported_once),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,8 @@ static const char *diff(const char *a, const char *b)
         return buf.data;
 }
 
-static void test_forms(void **state)
+TEST(test_forms)
 {
-        (void)state;
         assert_string_equal(diff("x\n", "x\n"), "");
         assert_string_equal(diff("", ""), "");
         assert_string_equal(diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n"),
@@ -112,9 +111,8 @@ static unsigned count(const char *patch, char sign)
         return n;
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
-        (void)state;
         for (uint32_t seed = 1; seed <= 20000; seed++) {
                 char a[100], b[100], *result;
                 const char *patch;
@@ -133,12 +131,11 @@ static void test_random(void **state)
 }
 
 /* Two texts of 20,000 lines with nothing in common: not minimal, but correct and fast. */
-static void test_large(void **state)
+TEST(test_large)
 {
         struct lkg_buf a = LKG_BUF_INIT, b = LKG_BUF_INIT;
         char *result;
 
-        (void)state;
         for (unsigned i = 0; i < 20000; i++) {
                 lkg_buf_printf(&a, "%u\n", i * 7 % 20011);
                 lkg_buf_printf(&b, "%u\n", i * 13 % 20011);
@@ -148,15 +145,4 @@ static void test_large(void **state)
         free(result);
         lkg_buf_deinit(&a);
         lkg_buf_deinit(&b);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_forms),
-                cmocka_unit_test(test_random),
-                cmocka_unit_test(test_large),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,10 @@ static void set(struct lkg_value *map, const char *key, struct lkg_value *value)
         assert_true(lkg_map_set(map, key, strlen(key), value) >= 0);
 }
 
-static void test_map_is_sorted(void **state)
+TEST(test_map_is_sorted)
 {
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
 
-        (void)state;
         set(map, "b", number(2));
         set(map, "a", number(1));
         set(map, "", number(0));
@@ -37,11 +36,10 @@ static void test_map_is_sorted(void **state)
         lkg_value_unref(map);
 }
 
-static void test_key_with_nul(void **state)
+TEST(test_key_with_nul)
 {
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
 
-        (void)state;
         assert_int_equal(lkg_map_set(map, "a\0b", 3, number(1)), 0);
         assert_int_equal(lkg_map_set(map, "a", 1, number(2)), 0);
         assert_int_equal(lkg_value_size(map), 2);
@@ -144,11 +142,10 @@ static struct model model_copy(const struct model *m)
  * Insertion and removal in any order, with enough members for a map of one leaf, of branches, and of
  * branches of branches; copies are made on the way and must not change.
  */
-static void test_map_against_model(void **state)
+TEST(test_map_against_model)
 {
         static const unsigned sizes[] = { 20, 1000, 30000 };
 
-        (void)state;
         for (size_t s = 0; s < LKG_ARRAY_SIZE(sizes); s++) {
                 enum { COPIES = 5 };
                 struct model m, copies[COPIES];
@@ -188,12 +185,11 @@ static void test_map_against_model(void **state)
  * In order, backwards, backwards above some, and with runs in between, as from layers with their own names. A chunk
  * for each member would make every insertion cost all members.
  */
-static void test_map_in_order(void **state)
+TEST(test_map_in_order)
 {
         enum { N = 200000, RUN = 100 };
         struct model up, down, above, runs;
 
-        (void)state;
         model_init(&up, N);
         model_init(&down, N);
         model_init(&above, N);
@@ -224,13 +220,12 @@ static void test_map_in_order(void **state)
 }
 
 /* Keys of another map, in any order. */
-static void test_set_like_another(void **state)
+TEST(test_set_like_another)
 {
         enum { N = 5000 };
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
         struct model m, copy;
 
-        (void)state;
         model_init(&m, N);
         for (unsigned k = 0; k < N; k++)
                 model_set(&m, k, k + 1);
@@ -250,11 +245,10 @@ static void test_set_like_another(void **state)
         model_deinit(&copy);
 }
 
-static void test_clone_does_not_change_the_original(void **state)
+TEST(test_clone_does_not_change_the_original)
 {
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *copy;
 
-        (void)state;
         for (unsigned i = 0; i < 300; i++) {
                 char key[8];
 
@@ -278,12 +272,11 @@ static void test_clone_does_not_change_the_original(void **state)
 }
 
 /* As deep as a document may be, and as many replaced values as there may be layers. */
-static void test_deep_values(void **state)
+TEST(test_deep_values)
 {
         struct lkg_value *deep[2];
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         for (int k = 0; k < 2; k++) {
                 struct lkg_value *value = number(1);
 
@@ -308,7 +301,7 @@ static void test_deep_values(void **state)
         lkg_value_unref(deep[1]);
 }
 
-static void test_equal(void **state)
+TEST(test_equal)
 {
         static const struct {
                 const char *a, *b;
@@ -325,7 +318,6 @@ static void test_equal(void **state)
                 { "{\"a\":\"x\\u0000y\"}", "{\"a\":\"x\\u0000z\"}", false },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_value *a = doc(cases[i].a), *b = doc(cases[i].b);
 
@@ -336,7 +328,7 @@ static void test_equal(void **state)
         }
 }
 
-static void test_pointers(void **state)
+TEST(test_pointers)
 {
         struct lkg_value *root = doc("authentication: {anonymous: {enabled: false}}\n"
                                      "evictionHard: {memory.available: 5%, memory: x}\n"
@@ -364,7 +356,6 @@ static void test_pointers(void **state)
                 { "/list/0/x", NULL },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 const struct lkg_value *value = lkg_value_get_pointer(root, cases[i].pointer);
 
@@ -384,13 +375,12 @@ static int collect(const struct lkg_leaf *leaf, void *userdata)
         return strcmp(leaf->pointer, "/stop") == 0 ? 42 : 0;
 }
 
-static void test_walk(void **state)
+TEST(test_walk)
 {
         struct lkg_value *root = doc("{\"b\":{\"y\":[1,{\"z\":2}],\"x\":null},\"a/~\":{},\"c\":\"s\"}");
         struct lkg_value *stop = doc("{\"a\":1,\"stop\":2,\"z\":3}");
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         assert_int_equal(lkg_value_walk(root, collect, &buf), 0);
         assert_string_equal(buf.data, "/a~1~0={}\n/b/x=null\n/b/y=[1,{\"z\":2}]\n/c=\"s\"\n");
         lkg_buf_reset(&buf);
@@ -404,7 +394,7 @@ static void test_walk(void **state)
 /*
  * Keys with equal first bytes, short keys, keys with a NUL: they are in byte order.
  */
-static void test_order_of_similar_keys(void **state)
+TEST(test_order_of_similar_keys)
 {
         static const struct {
                 const char *text;
@@ -415,7 +405,6 @@ static void test_order_of_similar_keys(void **state)
                      { "\xc3\xa9", 2 } };
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
 
-        (void)state;
         for (size_t i = LKG_ARRAY_SIZE(keys); i-- > 0;)
                 assert_int_equal(lkg_map_set(map, keys[i].text, keys[i].size, number((unsigned)i)), 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++) {
@@ -431,11 +420,10 @@ static void test_order_of_similar_keys(void **state)
 }
 
 /* A lookup in a value of another type finds nothing. */
-static void test_looks_at_other_types_find_nothing(void **state)
+TEST(test_looks_at_other_types_find_nothing)
 {
         static const char *const texts[] = { "null", "true", "5", "\"text\"", "[1]", "{\"a\": 1}" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 struct lkg_value *value = doc(texts[i]);
                 enum lkg_type type = lkg_value_type(value);
@@ -456,11 +444,10 @@ static void test_looks_at_other_types_find_nothing(void **state)
         }
 }
 
-static void test_stamp_is_lost_with_a_change(void **state)
+TEST(test_stamp_is_lost_with_a_change)
 {
         struct lkg_value *list = lkg_value_new_list(NULL, 0, 0), *copy;
 
-        (void)state;
         lkg_list_append(list, number(1));
         assert_int_equal(lkg_list_stamp_get(list), 0);
         lkg_list_stamp(list, 7);
@@ -477,25 +464,4 @@ static void test_stamp_is_lost_with_a_change(void **state)
         assert_int_equal(lkg_list_stamp_get(list), 0);
         lkg_value_unref(copy);
         lkg_value_unref(list);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_map_is_sorted),
-                cmocka_unit_test(test_key_with_nul),
-                cmocka_unit_test(test_map_against_model),
-                cmocka_unit_test(test_map_in_order),
-                cmocka_unit_test(test_set_like_another),
-                cmocka_unit_test(test_clone_does_not_change_the_original),
-                cmocka_unit_test(test_deep_values),
-                cmocka_unit_test(test_equal),
-                cmocka_unit_test(test_pointers),
-                cmocka_unit_test(test_walk),
-                cmocka_unit_test(test_order_of_similar_keys),
-                cmocka_unit_test(test_looks_at_other_types_find_nothing),
-                cmocka_unit_test(test_stamp_is_lost_with_a_change),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

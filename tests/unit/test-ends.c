@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How often a process of ours ended, and why it did the last time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <signal.h>
 #include <stdlib.h>
 
 #include <lkg/base.h>
 #include <lkg/process.h>
+
+#include "unit.h"
 
 #define SECOND LKG_NSEC_PER_SEC
 
@@ -27,7 +23,7 @@ static int teardown(void **state)
         return 0;
 }
 
-static void test_those_of_the_last_minute(void **state)
+TEST_WITH(test_those_of_the_last_minute, setup, teardown)
 {
         struct lkg_ends *ends = *state;
 
@@ -40,7 +36,7 @@ static void test_those_of_the_last_minute(void **state)
         assert_int_equal(lkg_ends_recent(ends, 1159 * SECOND), 0);
 }
 
-static void test_more_than_are_kept(void **state)
+TEST_WITH(test_more_than_are_kept, setup, teardown)
 {
         struct lkg_ends *ends = *state;
 
@@ -53,7 +49,7 @@ static void test_more_than_are_kept(void **state)
         lkg_ends_note(ends, CLD_EXITED, 70, 1001 * SECOND);
 }
 
-static void test_the_reason(void **state)
+TEST_WITH(test_the_reason, setup, teardown)
 {
         static const struct {
                 int code, status;
@@ -72,15 +68,4 @@ static void test_the_reason(void **state)
                 lkg_ends_reason(ends, reason, sizeof(reason));
                 assert_string_equal(reason, rows[i].reason);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_those_of_the_last_minute, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_more_than_are_kept, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_the_reason, setup, teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void restart(struct node *n)
 
 /* ---- the chain ---- */
 
-static void test_annotation_is_followed(void **state)
+TEST_WITH(test_annotation_is_followed, setup, teardown)
 {
         struct node *n = *state;
 
@@ -109,7 +109,7 @@ static void test_annotation_is_followed(void **state)
 }
 
 /* Nothing is read for it, and what was merged and judged for the trial is what is followed then. */
-static void test_an_assignment_is_merged_once(void **state)
+TEST_WITH(test_an_assignment_is_merged_once, setup, teardown)
 {
         struct lkg_stack_stats before, after;
         struct node *n = *state;
@@ -129,7 +129,7 @@ static void test_an_assignment_is_merged_once(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 43\n");
 }
 
-static void test_the_first_place_that_is_set_counts(void **state)
+TEST_WITH(test_the_first_place_that_is_set_counts, setup, teardown)
 {
         struct node *n = *state;
 
@@ -152,7 +152,7 @@ static void test_the_first_place_that_is_set_counts(void **state)
                    UNCLEAR "invalid NodeConfigSource, \"nonsense\" is not a reference");
 }
 
-static void test_what_is_not_allowed_is_never_fetched(void **state)
+TEST_WITH(test_what_is_not_allowed_is_never_fetched, setup, teardown)
 {
         struct node *n = *state;
 
@@ -164,7 +164,7 @@ static void test_what_is_not_allowed_is_never_fetched(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 41\n");
 }
 
-static void test_allowed_sources_narrowed_by_a_reload(void **state)
+TEST_WITH(test_allowed_sources_narrowed_by_a_reload, setup, teardown)
 {
         struct node *n = *state;
 
@@ -179,7 +179,7 @@ static void test_allowed_sources_narrowed_by_a_reload(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 41\n");
 }
 
-static void test_another_key_of_the_same_object(void **state)
+TEST_WITH(test_another_key_of_the_same_object, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_informer *before;
@@ -196,7 +196,7 @@ static void test_another_key_of_the_same_object(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 41\n");
 }
 
-static void test_uid_that_does_not_match(void **state)
+TEST_WITH(test_uid_that_does_not_match, setup, teardown)
 {
         struct node *n = *state;
 
@@ -223,7 +223,7 @@ static void follow_file(struct node *n, const char *annotations)
         assert_has(n, "kubelet.conf", "maxPods: 47\n");
 }
 
-static void test_file_without_a_credential(void **state)
+TEST_WITH(test_file_without_a_credential, setup, teardown)
 {
         struct node *n = *state;
 
@@ -245,12 +245,12 @@ static void test_file_without_a_credential(void **state)
         assert_has(n, "status/kubelet/remote", "reference=file\n");
 }
 
-static void test_rollout_is_not_for_files(void **state)
+TEST_WITH(test_rollout_is_not_for_files, setup, teardown)
 {
         follow_file(*state, "\"lkgfs.io/halt\":\"true\"");
 }
 
-static void test_static_without_a_credential(void **state)
+TEST_WITH(test_static_without_a_credential, setup, teardown)
 {
         struct node *n = *state;
 
@@ -262,7 +262,7 @@ static void test_static_without_a_credential(void **state)
                    UNCLEAR "no credential for the API server was found: using ");
 }
 
-static void test_a_reference_that_was_asked_before_there_is_a_client(void **state)
+TEST_WITH(test_a_reference_that_was_asked_before_there_is_a_client, setup, teardown)
 {
         struct node *n = *state;
 
@@ -280,7 +280,7 @@ static void test_a_reference_that_was_asked_before_there_is_a_client(void **stat
 
 /* ---- reset ---- */
 
-static void test_local_and_removal_reset(void **state)
+TEST_WITH(test_local_and_removal_reset, setup, teardown)
 {
         struct node *n = *state;
 
@@ -298,7 +298,7 @@ static void test_local_and_removal_reset(void **state)
         assert_has(n, "status/kubelet/condition", "True current is set to the local default");
 }
 
-static void test_a_node_made_anew_says_nothing(void **state)
+TEST_WITH(test_a_node_made_anew_says_nothing, setup, teardown)
 {
         struct node *n = *state;
 
@@ -317,7 +317,7 @@ static void test_a_node_made_anew_says_nothing(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
 }
 
-static void test_a_node_that_is_gone_changes_nothing(void **state)
+TEST_WITH(test_a_node_that_is_gone_changes_nothing, setup, teardown)
 {
         struct node *n = *state;
 
@@ -335,7 +335,7 @@ static void test_a_node_that_is_gone_changes_nothing(void **state)
 
 /* ---- ConfigMaps and outages ---- */
 
-static void test_a_configmap_that_is_gone_is_not_bad(void **state)
+TEST_WITH(test_a_configmap_that_is_gone_is_not_bad, setup, teardown)
 {
         struct node *n = *state;
 
@@ -352,7 +352,7 @@ static void test_a_configmap_that_is_gone_is_not_bad(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 42\n");
 }
 
-static void test_hostile_objects_are_not_believed(void **state)
+TEST_WITH(test_hostile_objects_are_not_believed, setup, teardown)
 {
         struct node *n = *state;
 
@@ -369,7 +369,7 @@ static void test_hostile_objects_are_not_believed(void **state)
         assert_has(n, "status/kubelet/metrics.prom", "lkgfs_bad_configs{component=\"kubelet\"} 0\n");
 }
 
-static void test_forbidden_says_what_is_missing(void **state)
+TEST_WITH(test_forbidden_says_what_is_missing, setup, teardown)
 {
         struct node *n = *state;
 
@@ -384,7 +384,7 @@ static void test_forbidden_says_what_is_missing(void **state)
                    "get configmaps kube-system/cfg is forbidden: no [LKG7005]\n");
 }
 
-static void test_an_outage_is_unclear_after_a_while(void **state)
+TEST_WITH(test_an_outage_is_unclear_after_a_while, setup, teardown)
 {
         struct node *n = *state;
 
@@ -408,7 +408,7 @@ static void test_an_outage_is_unclear_after_a_while(void **state)
         assert_has(n, "status/kubelet/condition", "True all checks passed");
 }
 
-static void test_the_timer_tells_of_an_outage(void **state)
+TEST_WITH(test_the_timer_tells_of_an_outage, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_apiserver *api;
@@ -425,7 +425,7 @@ static void test_the_timer_tells_of_an_outage(void **state)
         assert_has(n, "status/kubelet/condition", UNCLEAR "API server not reached since ");
 }
 
-static void test_a_start_without_a_server(void **state)
+TEST_WITH(test_a_start_without_a_server, setup, teardown)
 {
         struct node *n = *state;
 
@@ -446,7 +446,7 @@ static void test_a_start_without_a_server(void **state)
 #define HALT       "\"lkgfs.io/halt\":\"true\""
 #define PERCENT(p) "\"lkgfs.io/rollout-percent\":\"" p "\""
 
-static void test_rollout_holds_back_what_is_new(void **state)
+TEST_WITH(test_rollout_holds_back_what_is_new, setup, teardown)
 {
         struct node *n = *state;
         char want[128];
@@ -478,7 +478,7 @@ static void test_rollout_holds_back_what_is_new(void **state)
         assert_has(n, "status/kubelet/metrics.prom", "lkgfs_rollout_waiting{component=\"kubelet\"} 0\n");
 }
 
-static void test_rollout_never_holds_back_what_is_followed(void **state)
+TEST_WITH(test_rollout_never_holds_back_what_is_followed, setup, teardown)
 {
         struct node *n = *state;
 
@@ -494,7 +494,7 @@ static void test_rollout_never_holds_back_what_is_followed(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
 }
 
-static void test_of_a_flood_of_versions_the_last_counts(void **state)
+TEST_WITH(test_of_a_flood_of_versions_the_last_counts, setup, teardown)
 {
         struct node *n = *state;
         char version[16];
@@ -508,7 +508,7 @@ static void test_of_a_flood_of_versions_the_last_counts(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 1151\n");
 }
 
-static void test_rollout_waits_for_the_node(void **state)
+TEST_WITH(test_rollout_waits_for_the_node, setup, teardown)
 {
         struct node *n = *state;
 
@@ -523,7 +523,7 @@ static void test_rollout_waits_for_the_node(void **state)
 
 /* ---- the way back ---- */
 
-static void test_the_cluster_hears_of_it(void **state)
+TEST_WITH(test_the_cluster_hears_of_it, setup, teardown)
 {
         struct node *n = *state;
         unsigned before;
@@ -563,7 +563,7 @@ static void test_the_cluster_hears_of_it(void **state)
                 assert_true(!strstr(fake.events[i], "41") && !strstr(fake.events[i], "43"));
 }
 
-static void test_not_the_nodes_own_credential(void **state)
+TEST_WITH(test_not_the_nodes_own_credential, setup, teardown)
 {
         struct node *n = *state;
 
@@ -581,7 +581,7 @@ static void test_not_the_nodes_own_credential(void **state)
 
 /* ---- the rest ---- */
 
-static void test_status_and_metrics(void **state)
+TEST_WITH(test_status_and_metrics, setup, teardown)
 {
         struct node *n = *state;
 
@@ -632,7 +632,7 @@ static void block(struct node *n, const char *file)
 }
 
 /* What is due and cannot be stored is tried again after a while; the loop does not turn for nothing meanwhile. */
-static void test_a_trial_that_cannot_be_stored_waits(void **state)
+TEST_WITH(test_a_trial_that_cannot_be_stored_waits, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_component *c;
@@ -660,7 +660,7 @@ static void test_a_trial_that_cannot_be_stored_waits(void **state)
         assert_has(n, "status/kubelet/last-known-good", "uid-cfg@1 kube-system/cfg\n");
 }
 
-static void test_a_planned_restart_is_shown(void **state)
+TEST_WITH(test_a_planned_restart_is_shown, setup, teardown)
 {
         struct node *n = *state;
 
@@ -680,7 +680,7 @@ static uint64_t publication(struct node *n)
 }
 
 /* They are rendered when somebody reads them, and are no reason for a publication. */
-static void test_figures_alone_are_no_publication(void **state)
+TEST_WITH(test_figures_alone_are_no_publication, setup, teardown)
 {
         struct node *n = *state;
         uint64_t before;
@@ -699,7 +699,7 @@ static void test_figures_alone_are_no_publication(void **state)
         METRIC("\nlkgfs_remote_requests_total{component=\"kubelet\",code=\"ok\"} 9\n");
 }
 
-static void test_sync_asks_the_server(void **state)
+TEST_WITH(test_sync_asks_the_server, setup, teardown)
 {
         struct node *n = *state;
 
@@ -711,7 +711,7 @@ static void test_sync_asks_the_server(void **state)
         assert_has(n, "status/kubelet/condition", "True all checks passed");
 }
 
-static void test_another_identity_begins_anew(void **state)
+TEST_WITH(test_another_identity_begins_anew, setup, teardown)
 {
         struct node *n = *state;
 
@@ -724,7 +724,7 @@ static void test_another_identity_begins_anew(void **state)
         assert_int_equal(fake.n_kicked, 1);
 }
 
-static void test_an_identity_is_met_once_whoever_sees_it_first(void **state)
+TEST_WITH(test_an_identity_is_met_once_whoever_sees_it_first, setup, teardown)
 {
         struct node *n = *state;
 
@@ -742,7 +742,7 @@ static void test_an_identity_is_met_once_whoever_sees_it_first(void **state)
         assert_int_equal(fake.n_kicked, 1);
 }
 
-static void test_reload_of_the_settings(void **state)
+TEST_WITH(test_reload_of_the_settings, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_informer *before;
@@ -771,7 +771,7 @@ static void test_reload_of_the_settings(void **state)
         assert_non_null(fake_find("nodes"));
 }
 
-static void test_exec_plugin(void **state)
+TEST_WITH(test_exec_plugin, setup, teardown)
 {
         struct node *n = *state;
         const struct lkg_credential_options *options;
@@ -801,7 +801,7 @@ static void test_exec_plugin(void **state)
         assert_string_equal(fake.exec_why, "too slow.");
 }
 
-static void test_name_of_the_node(void **state)
+TEST_WITH(test_name_of_the_node, setup, teardown)
 {
         struct node *n = *state;
 
@@ -815,48 +815,4 @@ static void test_name_of_the_node(void **state)
         settle(n);
         assert_null(fake_find("nodes"));
         assert_has(n, "status/kubelet/condition", UNCLEAR "\"Not_A_Name\" is not the name of a Node: ");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                CASE(test_annotation_is_followed),
-                CASE(test_an_assignment_is_merged_once),
-                CASE(test_the_first_place_that_is_set_counts),
-                CASE(test_what_is_not_allowed_is_never_fetched),
-                CASE(test_allowed_sources_narrowed_by_a_reload),
-                CASE(test_another_key_of_the_same_object),
-                CASE(test_uid_that_does_not_match),
-                CASE(test_file_without_a_credential),
-                CASE(test_rollout_is_not_for_files),
-                CASE(test_static_without_a_credential),
-                CASE(test_a_reference_that_was_asked_before_there_is_a_client),
-                CASE(test_local_and_removal_reset),
-                CASE(test_a_node_made_anew_says_nothing),
-                CASE(test_a_node_that_is_gone_changes_nothing),
-                CASE(test_a_configmap_that_is_gone_is_not_bad),
-                CASE(test_hostile_objects_are_not_believed),
-                CASE(test_forbidden_says_what_is_missing),
-                CASE(test_an_outage_is_unclear_after_a_while),
-                CASE(test_the_timer_tells_of_an_outage),
-                CASE(test_a_start_without_a_server),
-                CASE(test_rollout_holds_back_what_is_new),
-                CASE(test_rollout_never_holds_back_what_is_followed),
-                CASE(test_of_a_flood_of_versions_the_last_counts),
-                CASE(test_rollout_waits_for_the_node),
-                CASE(test_the_cluster_hears_of_it),
-                CASE(test_not_the_nodes_own_credential),
-                CASE(test_status_and_metrics),
-                CASE(test_a_trial_that_cannot_be_stored_waits),
-                CASE(test_a_planned_restart_is_shown),
-                CASE(test_figures_alone_are_no_publication),
-                CASE(test_sync_asks_the_server),
-                CASE(test_another_identity_begins_anew),
-                CASE(test_an_identity_is_met_once_whoever_sees_it_first),
-                CASE(test_reload_of_the_settings),
-                CASE(test_exec_plugin),
-                CASE(test_name_of_the_node),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
  */
 #include "engine-node.h"
 
-static void test_hold_collects_changes(void **state)
+TEST_WITH(test_hold_collects_changes, setup, teardown)
 {
         struct node *n = *state;
 
@@ -28,7 +28,7 @@ static void test_hold_collects_changes(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 1\nregistryBurst: 2\n");
 }
 
-static void test_rollback_pins_until_hold_off(void **state)
+TEST_WITH(test_rollback_pins_until_hold_off, setup, teardown)
 {
         struct node *n = *state;
         LKG_CLEANUP(lkg_freep) char *first = NULL;
@@ -65,7 +65,7 @@ static void test_rollback_pins_until_hold_off(void **state)
 }
 
 /* Reported in facts and findings, whatever the condition is, until the hold ends. */
-static void test_a_hold_is_told(void **state)
+TEST_WITH(test_a_hold_is_told, setup, teardown)
 {
         struct node *n = *state;
 
@@ -108,7 +108,7 @@ static void test_a_hold_is_told(void **state)
         assert_false(has(n, "status/kubelet/findings", "LKG40"));
 }
 
-static void test_try_that_is_not_committed(void **state)
+TEST_WITH(test_try_that_is_not_committed, setup, teardown)
 {
         struct node *n = *state;
 
@@ -135,7 +135,7 @@ static void test_try_that_is_not_committed(void **state)
         assert_false(has(n, "status/kubelet/findings", "try"));
 }
 
-static void test_try_that_is_committed(void **state)
+TEST_WITH(test_try_that_is_committed, setup, teardown)
 {
         struct node *n = *state;
 
@@ -151,7 +151,7 @@ static void test_try_that_is_committed(void **state)
         assert_int_equal(command(n, "commit", "now\n"), -EINVAL);
 }
 
-static void test_try_that_expires_while_down(void **state)
+TEST_WITH(test_try_that_expires_while_down, setup, teardown)
 {
         struct node *n = *state;
 
@@ -167,7 +167,7 @@ static void test_try_that_expires_while_down(void **state)
                    ", after a try by uid 0 (pid 1, unknown program): `echo off");
 }
 
-static void test_commands_need_root(void **state)
+TEST_WITH(test_commands_need_root, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_message m;
@@ -191,7 +191,7 @@ static void test_commands_need_root(void **state)
 }
 
 /* The caller was told that it failed: neither this engine nor the next carries it out later. */
-static void test_withdrawn_command_is_not_carried_out(void **state)
+TEST_WITH(test_withdrawn_command_is_not_carried_out, setup, teardown)
 {
         static const char *const commands[][2] = { { "hold", "on" },
                                                    { "rollback", "1" },
@@ -226,7 +226,7 @@ static void test_withdrawn_command_is_not_carried_out(void **state)
 }
 
 /* Rule: docs/specification.md 6.2. */
-static void test_repeated_ticket_is_not_carried_out_twice(void **state)
+TEST_WITH(test_repeated_ticket_is_not_carried_out_twice, setup, teardown)
 {
         struct node *n = *state;
 
@@ -276,7 +276,7 @@ static void lose_pin(struct node *n)
         assert_has(n, "kubelet.conf", "maxPods: 2\n");
 }
 
-static void test_lost_pin_is_told_until_a_command(void **state)
+TEST_WITH(test_lost_pin_is_told_until_a_command, setup, teardown)
 {
         struct node *n = *state;
 
@@ -295,7 +295,7 @@ static void test_lost_pin_is_told_until_a_command(void **state)
         assert_false(has(n, "status/kubelet/findings", "LKG4022"));
 }
 
-static void test_lost_pin_is_told_until_a_change(void **state)
+TEST_WITH(test_lost_pin_is_told_until_a_change, setup, teardown)
 {
         struct node *n = *state;
 
@@ -309,7 +309,7 @@ static void test_lost_pin_is_told_until_a_change(void **state)
         assert_has(n, "status/kubelet/condition", "True current is set");
 }
 
-static void test_damaged_state_is_told(void **state)
+TEST_WITH(test_damaged_state_is_told, setup, teardown)
 {
         struct node *n = *state;
 
@@ -329,7 +329,7 @@ static void test_damaged_state_is_told(void **state)
         assert_has(n, "status/kubelet/condition", "True held at generation 1 (rollback)");
 }
 
-static void test_damaged_pointers_are_told(void **state)
+TEST_WITH(test_damaged_pointers_are_told, setup, teardown)
 {
         struct node *n = *state;
 
@@ -349,7 +349,7 @@ static void test_damaged_pointers_are_told(void **state)
 }
 
 /* A torn history record that was not promised is dropped without a finding, even if there are many boots. */
-static void test_torn_history_goes_quietly(void **state)
+TEST_WITH(test_torn_history_goes_quietly, setup, teardown)
 {
         struct node *n = *state;
 
@@ -364,26 +364,4 @@ static void test_torn_history_goes_quietly(void **state)
                 assert_int_equal(access(at(n, "state/history/kubelet/2"), F_OK), -1);
                 cut_power(n);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                CASE(test_hold_collects_changes),
-                CASE(test_a_hold_is_told),
-                CASE(test_rollback_pins_until_hold_off),
-                CASE(test_try_that_is_not_committed),
-                CASE(test_try_that_is_committed),
-                CASE(test_try_that_expires_while_down),
-                CASE(test_commands_need_root),
-                CASE(test_withdrawn_command_is_not_carried_out),
-                CASE(test_repeated_ticket_is_not_carried_out_twice),
-                CASE(test_lost_pin_is_told_until_a_command),
-                CASE(test_lost_pin_is_told_until_a_change),
-                CASE(test_damaged_state_is_told),
-                CASE(test_damaged_pointers_are_told),
-                CASE(test_torn_history_goes_quietly),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

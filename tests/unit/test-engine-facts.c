@@ -4,6 +4,8 @@
  * them. The component is another instance of this program, with the flags of the test.
  * Rule: docs/specification.md 6.6.
  */
+#define UNIT_OWN_MAIN
+
 #include <signal.h>
 #include <sys/wait.h>
 

@@ -7,7 +7,7 @@
 
 #include "engine-node.h"
 
-static void test_first_publication(void **state)
+TEST_WITH(test_first_publication, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_publication *p;
@@ -41,7 +41,7 @@ static void test_first_publication(void **state)
         check_blobs(n);
 }
 
-static void test_first_line_names_where_to_change_it(void **state)
+TEST_WITH(test_first_line_names_where_to_change_it, setup, teardown)
 {
         static const struct {
                 const char *settings, *want;
@@ -70,7 +70,7 @@ static void test_first_line_names_where_to_change_it(void **state)
 }
 
 /* Printed paths can be pasted in the root of the view. */
-static void test_paths_that_are_told_begin_with_the_virtual_directory(void **state)
+TEST_WITH(test_paths_that_are_told_begin_with_the_virtual_directory, setup, teardown)
 {
         struct node *n = *state;
 
@@ -90,7 +90,7 @@ static void test_paths_that_are_told_begin_with_the_virtual_directory(void **sta
                    " now is written to v/control/kubelet/commit [LKG4020]\n");
 }
 
-static void test_change_is_published_before_the_answer(void **state)
+TEST_WITH(test_change_is_published_before_the_answer, setup, teardown)
 {
         struct node *n = *state;
 
@@ -113,7 +113,7 @@ static void test_change_is_published_before_the_answer(void **state)
         assert_has(n, "history/kubelet/1/kubelet.conf", "maxPods: 100\n");
 }
 
-static void test_same_bytes_are_no_generation(void **state)
+TEST_WITH(test_same_bytes_are_no_generation, setup, teardown)
 {
         struct node *n = *state;
 
@@ -132,7 +132,7 @@ static void assert_plain(struct node *n, const char *beginning)
                 fail_msg("%s\nbegins not with: %s", condition, beginning);
 }
 
-static void test_invalid_change_keeps_the_generation(void **state)
+TEST_WITH(test_invalid_change_keeps_the_generation, setup, teardown)
 {
         struct node *n = *state;
 
@@ -158,7 +158,7 @@ static void test_invalid_change_keeps_the_generation(void **state)
         assert_has(n, "status/kubelet/metrics.prom", "lkgfs_config_error{component=\"kubelet\"} 0\n");
 }
 
-static void test_change_behind_the_mount_is_seen(void **state)
+TEST_WITH(test_change_behind_the_mount_is_seen, setup, teardown)
 {
         struct node *n = *state;
 
@@ -172,7 +172,7 @@ static void test_change_behind_the_mount_is_seen(void **state)
         turn_until(n, "kubelet.conf", "maxPods: 21\n");
 }
 
-static void test_instance_that_appears_later(void **state)
+TEST_WITH(test_instance_that_appears_later, setup, teardown)
 {
         struct node *n = *state;
 
@@ -183,7 +183,7 @@ static void test_instance_that_appears_later(void **state)
         turn_until(n, "kubelet.conf", "registryBurst: 9\n");
 }
 
-static void test_half_written_file_is_not_published(void **state)
+TEST_WITH(test_half_written_file_is_not_published, setup, teardown)
 {
         struct node *n = *state;
         int fd;
@@ -212,7 +212,7 @@ static void look_after(struct node *n, uint64_t ns)
 }
 
 /* The event of a truncation comes when the writer runs again, which may be much later on a busy machine. */
-static void test_empty_file_may_be_a_truncation(void **state)
+TEST_WITH(test_empty_file_may_be_a_truncation, setup, teardown)
 {
         struct node *n = *state;
         char other[PATH_MAX];
@@ -238,7 +238,7 @@ static void test_empty_file_may_be_a_truncation(void **state)
         assert_has(n, "status/kubelet/findings", "LKG2001");
 }
 
-static void test_changed_settles_a_file_that_is_still_open(void **state)
+TEST_WITH(test_changed_settles_a_file_that_is_still_open, setup, teardown)
 {
         struct node *n = *state;
         int fd;
@@ -253,7 +253,7 @@ static void test_changed_settles_a_file_that_is_still_open(void **state)
 }
 
 /* Rule: docs/specification.md 4.17. */
-static void test_restart_keeps_the_generation(void **state)
+TEST_WITH(test_restart_keeps_the_generation, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_publication *p;
@@ -280,7 +280,7 @@ static void test_restart_keeps_the_generation(void **state)
 }
 
 /* Rule: docs/specification.md 4.17. */
-static void test_reboot_keeps_the_generation(void **state)
+TEST_WITH(test_reboot_keeps_the_generation, setup, teardown)
 {
         struct node *n = *state;
 
@@ -297,7 +297,7 @@ static void test_reboot_keeps_the_generation(void **state)
         assert_has(n, "history/kubelet/1/kubelet.conf", "maxPods: 100\n");
 }
 
-static void test_last_good_after_reboot_with_invalid_layers(void **state)
+TEST_WITH(test_last_good_after_reboot_with_invalid_layers, setup, teardown)
 {
         struct node *n = *state;
 
@@ -316,7 +316,7 @@ static void test_last_good_after_reboot_with_invalid_layers(void **state)
 }
 
 /* Rule: docs/specification.md 4.17. */
-static void test_strict_policy_refuses_last_good(void **state)
+TEST_WITH(test_strict_policy_refuses_last_good, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_error err = { 0 };
@@ -334,7 +334,7 @@ static void test_strict_policy_refuses_last_good(void **state)
 }
 
 /* Rule: docs/specification.md 4.17. */
-static void test_engine_that_died_of_a_layer_serves_first(void **state)
+TEST_WITH(test_engine_that_died_of_a_layer_serves_first, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_message m;
@@ -354,7 +354,7 @@ static void test_engine_that_died_of_a_layer_serves_first(void **state)
         assert_int_equal(access(at(n, "runtime/starting"), F_OK), -1);
 }
 
-static void test_invalid_without_last_good_is_fatal(void **state)
+TEST_WITH(test_invalid_without_last_good_is_fatal, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_error err = { 0 };
@@ -370,7 +370,7 @@ static void test_invalid_without_last_good_is_fatal(void **state)
         assert_int_equal(access(at(n, "runtime/current"), F_OK), -1);
 }
 
-static void test_kubeconfig_under_the_name_is_fatal_at_first(void **state)
+TEST_WITH(test_kubeconfig_under_the_name_is_fatal_at_first, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_error err = { 0 };
@@ -383,7 +383,7 @@ static void test_kubeconfig_under_the_name_is_fatal_at_first(void **state)
 }
 
 /* Rule: docs/specification.md 2.15. */
-static void test_kubeconfig_that_appears_later_passes_through(void **state)
+TEST_WITH(test_kubeconfig_that_appears_later_passes_through, setup, teardown)
 {
         struct node *n = *state;
 
@@ -401,7 +401,7 @@ static void test_kubeconfig_that_appears_later_passes_through(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 100\n"); /* the rollback is in effect again */
 }
 
-static void test_no_layer_claims_no_name(void **state)
+TEST_WITH(test_no_layer_claims_no_name, setup, teardown)
 {
         struct node *n = *state;
 
@@ -424,7 +424,7 @@ static void test_no_layer_claims_no_name(void **state)
  * What is served had a base, whatever the current layers have; so the current configuration must have one,
  * too.
  */
-static void test_a_base_that_has_gone_was_there(void **state)
+TEST_WITH(test_a_base_that_has_gone_was_there, setup, teardown)
 {
         struct node *n = *state;
 
@@ -440,7 +440,7 @@ static void test_a_base_that_has_gone_was_there(void **state)
 }
 
 /* A backup that starts when we are ready sees a directory that does not change. */
-static void test_the_first_copies_are_asked_for_before_we_are_ready(void **state)
+TEST_WITH(test_the_first_copies_are_asked_for_before_we_are_ready, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_message m;
@@ -477,7 +477,7 @@ static void settle(struct node *n)
 }
 
 /* A write through a name outside the watched directories causes no event; the next change picks it up. */
-static void test_silent_change_counts_after_the_next(void **state)
+TEST_WITH(test_silent_change_counts_after_the_next, setup, teardown)
 {
         struct node *n = *state;
         char other[PATH_MAX];
@@ -498,7 +498,7 @@ static void test_silent_change_counts_after_the_next(void **state)
 }
 
 /* The source directory contains many entries that are no layers. */
-static void test_other_entries_cost_nothing(void **state)
+TEST_WITH(test_other_entries_cost_nothing, setup, teardown)
 {
         struct node *n = *state;
         const struct lkg_stack_stats *stats;
@@ -518,7 +518,7 @@ static void test_other_entries_cost_nothing(void **state)
 }
 
 /* Rule: docs/specification.md 2.16. */
-static void test_fallback_copies(void **state)
+TEST_WITH(test_fallback_copies, setup, teardown)
 {
         struct node *n = *state;
         char value[80];
@@ -549,7 +549,7 @@ static void test_fallback_copies(void **state)
 }
 
 /* A copy that lkgfsd could not write is a finding until it succeeds. */
-static void test_a_copy_that_cannot_be_written(void **state)
+TEST_WITH(test_a_copy_that_cannot_be_written, setup, teardown)
 {
         struct node *n = *state;
 
@@ -569,7 +569,7 @@ static void test_a_copy_that_cannot_be_written(void **state)
         assert_false(has(n, "status/kubelet/findings", "fallback copy"));
 }
 
-static void test_full_runtime_directory_is_tried_again(void **state)
+TEST_WITH(test_full_runtime_directory_is_tried_again, setup, teardown)
 {
         struct node *n = *state;
 
@@ -601,7 +601,7 @@ static bool asks_for_a_restart(const struct node *n)
  * A component that is restarted before the publication would read the old document, whatever selected the
  * new one.
  */
-static void test_a_restart_waits_for_the_publication(void **state)
+TEST_WITH(test_a_restart_waits_for_the_publication, setup, teardown)
 {
         struct node *n = *state;
 
@@ -626,7 +626,7 @@ static void test_a_restart_waits_for_the_publication(void **state)
 }
 
 /* Rule: docs/specification.md 2.10, 6.1. Through the socket, as the file server asks. */
-static void test_what_is_read_is_rendered(void **state)
+TEST_WITH(test_what_is_read_is_rendered, setup, teardown)
 {
         struct node *n = *state;
         LKG_CLEANUP(lkg_closep) int blobs = -EBADF;
@@ -665,7 +665,7 @@ static void test_what_is_read_is_rendered(void **state)
 }
 
 /* Nothing that readers see has changed: no publication. */
-static void test_a_comment_is_no_publication(void **state)
+TEST_WITH(test_a_comment_is_no_publication, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_publication *before, *after;
@@ -682,7 +682,7 @@ static void test_a_comment_is_no_publication(void **state)
         lkg_publication_free(after);
 }
 
-static void test_old_blobs_go_when_they_are_not_needed(void **state)
+TEST_WITH(test_old_blobs_go_when_they_are_not_needed, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_publication *p, *last;
@@ -709,7 +709,7 @@ static void test_old_blobs_go_when_they_are_not_needed(void **state)
         lkg_publication_free(last);
 }
 
-static void test_reload(void **state)
+TEST_WITH(test_reload, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_message m;
@@ -739,7 +739,7 @@ static void test_reload(void **state)
         assert_has(n, "history/kubelet/1/kubelet.conf", "maxPods: 100\n");
 }
 
-static void test_reload_never_withdraws_what_was_just_written(void **state)
+TEST_WITH(test_reload_never_withdraws_what_was_just_written, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_message m;
@@ -758,7 +758,7 @@ static void test_reload_never_withdraws_what_was_just_written(void **state)
         }
 }
 
-static void test_secrets_stay_in_the_document(void **state)
+TEST_WITH(test_secrets_stay_in_the_document, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_publication *p;
@@ -790,7 +790,7 @@ static void test_secrets_stay_in_the_document(void **state)
         assert_has(n, "kubelet.conf", "t0psecret");
 }
 
-static void test_generation_numbers_are_never_used_again(void **state)
+TEST_WITH(test_generation_numbers_are_never_used_again, setup, teardown)
 {
         struct node *n = *state;
 
@@ -807,7 +807,7 @@ static void test_generation_numbers_are_never_used_again(void **state)
         assert_true(generation(n) > 2);
 }
 
-static void test_virtual_dir_moves_everything(void **state)
+TEST_WITH(test_virtual_dir_moves_everything, setup, teardown)
 {
         struct node *n = *state;
 
@@ -820,48 +820,4 @@ static void test_virtual_dir_moves_everything(void **state)
         stop(n, false);
         start(n);
         assert_has(n, ".lkgfs/status/kubelet/generation", "1\n");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                CASE(test_first_publication),
-                CASE(test_first_line_names_where_to_change_it),
-                CASE(test_paths_that_are_told_begin_with_the_virtual_directory),
-                CASE(test_change_is_published_before_the_answer),
-                CASE(test_same_bytes_are_no_generation),
-                CASE(test_invalid_change_keeps_the_generation),
-                CASE(test_change_behind_the_mount_is_seen),
-                CASE(test_instance_that_appears_later),
-                CASE(test_half_written_file_is_not_published),
-                CASE(test_empty_file_may_be_a_truncation),
-                CASE(test_changed_settles_a_file_that_is_still_open),
-                CASE(test_restart_keeps_the_generation),
-                CASE(test_reboot_keeps_the_generation),
-                CASE(test_last_good_after_reboot_with_invalid_layers),
-                CASE(test_strict_policy_refuses_last_good),
-                CASE(test_engine_that_died_of_a_layer_serves_first),
-                CASE(test_invalid_without_last_good_is_fatal),
-                CASE(test_kubeconfig_under_the_name_is_fatal_at_first),
-                CASE(test_kubeconfig_that_appears_later_passes_through),
-                CASE(test_no_layer_claims_no_name),
-                CASE(test_a_base_that_has_gone_was_there),
-                CASE(test_the_first_copies_are_asked_for_before_we_are_ready),
-                CASE(test_silent_change_counts_after_the_next),
-                CASE(test_other_entries_cost_nothing),
-                CASE(test_fallback_copies),
-                CASE(test_a_copy_that_cannot_be_written),
-                CASE(test_full_runtime_directory_is_tried_again),
-                CASE(test_a_restart_waits_for_the_publication),
-                CASE(test_what_is_read_is_rendered),
-                CASE(test_a_comment_is_no_publication),
-                CASE(test_old_blobs_go_when_they_are_not_needed),
-                CASE(test_reload),
-                CASE(test_reload_never_withdraws_what_was_just_written),
-                CASE(test_secrets_stay_in_the_document),
-                CASE(test_generation_numbers_are_never_used_again),
-                CASE(test_virtual_dir_moves_everything),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

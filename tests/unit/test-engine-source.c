@@ -90,7 +90,7 @@ static const struct lkg_dynamic *dynamic(const struct node *n)
 
 /* ---- the same content under another version ---- */
 
-static void test_a_new_version_is_the_same_source(void **state)
+TEST_WITH(test_a_new_version_is_the_same_source, setup, teardown)
 {
         struct node *n = *state;
         const struct lkg_component *c;
@@ -129,7 +129,7 @@ static void test_a_new_version_is_the_same_source(void **state)
 }
 
 /* What a generation was made of is known after a restart, too. */
-static void test_a_new_version_is_the_same_source_for_the_next_engine(void **state)
+TEST_WITH(test_a_new_version_is_the_same_source_for_the_next_engine, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_lifecycle_facts facts;
@@ -151,7 +151,7 @@ static void test_a_new_version_is_the_same_source_for_the_next_engine(void **sta
 
 /* ---- the checkpoint of what is followed ---- */
 
-static void test_an_error_of_the_disk_is_no_loss(void **state)
+TEST_WITH(test_an_error_of_the_disk_is_no_loss, setup, teardown)
 {
         struct node *n = *state;
         uint64_t before;
@@ -176,7 +176,7 @@ static void test_an_error_of_the_disk_is_no_loss(void **state)
         assert_false(has(n, "status/kubelet/condition", "cannot be read"));
 }
 
-static void test_a_loss_is_carried_out_when_there_is_space(void **state)
+TEST_WITH(test_a_loss_is_carried_out_when_there_is_space, setup, teardown)
 {
         struct node *n = *state;
         uint64_t before;
@@ -203,7 +203,7 @@ static void test_a_loss_is_carried_out_when_there_is_space(void **state)
 }
 
 /* The local layers are invalid, so the rollback serves a stored document, and not what an engine before served. */
-static void test_what_was_served_before_does_not_undo_a_rollback(void **state)
+TEST_WITH(test_what_was_served_before_does_not_undo_a_rollback, setup, teardown)
 {
         struct node *n = *state;
 
@@ -225,7 +225,7 @@ static void test_what_was_served_before_does_not_undo_a_rollback(void **state)
 
 /* ---- nothing to roll back to ---- */
 
-static void test_rollback_lkg_without_local_layers_marks_nothing(void **state)
+TEST_WITH(test_rollback_lkg_without_local_layers_marks_nothing, setup, teardown)
 {
         struct node *n = *state;
 
@@ -246,7 +246,7 @@ static void test_rollback_lkg_without_local_layers_marks_nothing(void **state)
 }
 
 /* The base must exist because it was served once, and the document of that time is gone. */
-static void test_rollback_lkg_without_a_usable_document_marks_nothing(void **state)
+TEST_WITH(test_rollback_lkg_without_a_usable_document_marks_nothing, setup, teardown)
 {
         struct node *n = *state;
         uint64_t before;
@@ -270,7 +270,7 @@ static void test_rollback_lkg_without_a_usable_document_marks_nothing(void **sta
 
 /* ---- another version of the component ---- */
 
-static void test_starts_of_another_version_are_forgotten_for_good(void **state)
+TEST_WITH(test_starts_of_another_version_are_forgotten_for_good, setup, teardown)
 {
         struct lkg_report ignored = LKG_REPORT_INIT;
         struct lkg_error err = { 0 };
@@ -300,7 +300,7 @@ static void test_starts_of_another_version_are_forgotten_for_good(void **state)
 
 /* ---- a reload ---- */
 
-static void test_a_reload_is_no_new_refusal(void **state)
+TEST_WITH(test_a_reload_is_no_new_refusal, setup, teardown)
 {
         struct node *n = *state;
         struct lkg_component *c;
@@ -321,21 +321,4 @@ static void test_a_reload_is_no_new_refusal(void **state)
         put_dropin(n, "20-b.conf", "maxPods: -5\n"); /* changed while the settings are read */
         lkg_engine_reload(n->engine);
         assert_int_equal(n->engine->components[0].n_refused, 3);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                CASE(test_a_new_version_is_the_same_source),
-                CASE(test_a_new_version_is_the_same_source_for_the_next_engine),
-                CASE(test_an_error_of_the_disk_is_no_loss),
-                CASE(test_a_loss_is_carried_out_when_there_is_space),
-                CASE(test_what_was_served_before_does_not_undo_a_rollback),
-                CASE(test_rollback_lkg_without_local_layers_marks_nothing),
-                CASE(test_rollback_lkg_without_a_usable_document_marks_nothing),
-                CASE(test_starts_of_another_version_are_forgotten_for_good),
-                CASE(test_a_reload_is_no_new_refusal),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,15 +5,10 @@
  */
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include <lkg/store.h>
+#include "unit.h"
 #include "tmpdir.h"
 
 struct place {
@@ -71,7 +66,7 @@ static uint64_t next(struct lkg_state *s)
         return n;
 }
 
-static void test_numbers_are_reserved_in_blocks(void **state)
+TEST_WITH(test_numbers_are_reserved_in_blocks, setup, teardown)
 {
         struct lkg_state s;
 
@@ -87,7 +82,7 @@ static void test_numbers_are_reserved_in_blocks(void **state)
         assert_int_equal(next(&s), 1002);
 }
 
-static void test_broken_number_file_goes_on_behind_the_history(void **state)
+TEST_WITH(test_broken_number_file_goes_on_behind_the_history, setup, teardown)
 {
         struct lkg_state s;
 
@@ -102,7 +97,7 @@ static void test_broken_number_file_goes_on_behind_the_history(void **state)
         assert_int_equal(next(&s), 1);
 }
 
-static void test_component_state_round_trip(void **state)
+TEST_WITH(test_component_state_round_trip, setup, teardown)
 {
         struct lkg_component_state in = {
                 .hold = { .mode = LKG_HOLD_ROLLBACK, .generation = 7 },
@@ -130,7 +125,7 @@ static void test_component_state_round_trip(void **state)
         assert_int_equal(report.n_findings, 0);
 }
 
-static void test_try_keeps_its_deadline(void **state)
+TEST_WITH(test_try_keeps_its_deadline, setup, teardown)
 {
         uint64_t now = lkg_boottime_ns();
         struct lkg_component_state in = {
@@ -171,7 +166,7 @@ static void test_try_keeps_its_deadline(void **state)
         assert_int_equal(report.n_findings, 0);
 }
 
-static void test_broken_component_state_is_reported(void **state)
+TEST_WITH(test_broken_component_state_is_reported, setup, teardown)
 {
         static const char *const texts[] = { "", "{", "[1]",
                                              "{\"hold\": 3, \"try\": [], \"condition\": {\"status\": 9}}",
@@ -242,7 +237,7 @@ static void fill(struct place *p, struct lkg_history *h, uint64_t first, uint64_
         assert_int_equal(lkg_history_write(h, last, &err), 0);
 }
 
-static void test_history_round_trip(void **state)
+TEST_WITH(test_history_round_trip, setup, teardown)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *secret = NULL;
@@ -272,7 +267,7 @@ static void test_history_round_trip(void **state)
         lkg_history_deinit(&h);
 }
 
-static void test_history_keeps_what_is_in_use(void **state)
+TEST_WITH(test_history_keeps_what_is_in_use, setup, teardown)
 {
         const uint64_t keep[] = { 2, 0, 5 };
         struct lkg_history h;
@@ -293,7 +288,7 @@ static void test_history_keeps_what_is_in_use(void **state)
 }
 
 /* A checkout that goes back and forth: other entries stay, and of repeated ones the newest. */
-static void test_history_forgets_first_what_is_there_again(void **state)
+TEST_WITH(test_history_forgets_first_what_is_there_again, setup, teardown)
 {
         static const uint64_t want[] = { 3, 4, 11, 14, 15, 16 };
         const uint64_t keep[] = { 11 };
@@ -315,7 +310,7 @@ static void test_history_forgets_first_what_is_there_again(void **state)
         lkg_history_deinit(&h);
 }
 
-static void test_torn_records_are_removed(void **state)
+TEST_WITH(test_torn_records_are_removed, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_history h;
@@ -342,7 +337,7 @@ static void test_torn_records_are_removed(void **state)
         lkg_history_deinit(&h);
 }
 
-static void test_records_that_cannot_be_read_now_stay(void **state)
+TEST_WITH(test_records_that_cannot_be_read_now_stay, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_history h;
@@ -385,7 +380,7 @@ static void write_durably(struct lkg_history *h, uint64_t number, const char *wa
 }
 
 /* In a burst only the last record is flushed; what a command pins must be flushed before the answer. */
-static void test_what_is_pinned_is_flushed(void **state)
+TEST_WITH(test_what_is_pinned_is_flushed, setup, teardown)
 {
         static const char all[] =
                 "/kubelet/3/document /kubelet/3/origin /kubelet/3/meta.json /kubelet/3 /kubelet ";
@@ -401,7 +396,7 @@ static void test_what_is_pinned_is_flushed(void **state)
         lkg_history_deinit(&h);
 }
 
-static void test_unwritten_entry_can_be_taken_back(void **state)
+TEST_WITH(test_unwritten_entry_can_be_taken_back, setup, teardown)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = generation(5, "a: 1\n");
         struct lkg_history h;
@@ -414,26 +409,4 @@ static void test_unwritten_entry_can_be_taken_back(void **state)
         lkg_history_remove(&h, 2); /* written: stays */
         assert_int_equal(h.n_entries, 2);
         lkg_history_deinit(&h);
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                CASE(test_numbers_are_reserved_in_blocks),
-                CASE(test_broken_number_file_goes_on_behind_the_history),
-                CASE(test_component_state_round_trip),
-                CASE(test_try_keeps_its_deadline),
-                CASE(test_broken_component_state_is_reported),
-                CASE(test_history_round_trip),
-                CASE(test_history_keeps_what_is_in_use),
-                CASE(test_history_forgets_first_what_is_there_again),
-                CASE(test_torn_records_are_removed),
-                CASE(test_records_that_cannot_be_read_now_stay),
-                CASE(test_what_is_pinned_is_flushed),
-                CASE(test_unwritten_entry_can_be_taken_back),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

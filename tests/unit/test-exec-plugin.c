@@ -2,19 +2,14 @@
 /* Running an exec plugin: which program, its environment, its limits. */
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include <lkg/documents.h>
 #include <lkg/http.h>
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "tmpdir.h"
 
 #define LIMIT_NS (60 * LKG_NSEC_PER_SEC) /* longer than even a slow machine needs */
@@ -83,7 +78,7 @@ static int run(struct place *p, uint64_t limit_ns)
 
 /* ---- which program ---- */
 
-static void test_found_by_name_and_by_path(void **state)
+TEST_WITH(test_found_by_name_and_by_path, setup, teardown)
 {
         struct place *p = *state;
         char search[256], *found = NULL;
@@ -101,7 +96,7 @@ static void test_found_by_name_and_by_path(void **state)
         assert_int_equal(lkg_exec_plugin_find("./plugin", search, &found, &p->err), -EINVAL);
 }
 
-static void test_what_others_could_replace_is_not_run(void **state)
+TEST_WITH(test_what_others_could_replace_is_not_run, setup, teardown)
 {
         struct place *p = *state;
         char search[256], *found = NULL;
@@ -139,7 +134,7 @@ static void assert_info(const struct place *p, const char *want)
         lkg_buf_deinit(&buf);
 }
 
-static void test_info(void **state)
+TEST_WITH(test_info, setup, teardown)
 {
         struct place *p = *state;
 
@@ -172,7 +167,7 @@ static void test_info(void **state)
                     "\"proxy-url\":\"http://u:p@p\"},\"interactive\":false}}");
 }
 
-static void test_environment_and_descriptors(void **state)
+TEST_WITH(test_environment_and_descriptors, setup, teardown)
 {
         struct place *p = *state;
         char *more[] = { text("A=b c"), text("HOME=/home"), text("KUBERNETES_EXEC_INFO=mine"), NULL };
@@ -196,7 +191,7 @@ static void test_environment_and_descriptors(void **state)
 
 /* ---- its limits ---- */
 
-static void test_how_it_ends(void **state)
+TEST_WITH(test_how_it_ends, setup, teardown)
 {
         struct place *p = *state;
         static const struct {
@@ -240,7 +235,7 @@ static void make_fifo(struct place *p, char fifo[static 128], int *ret_fd)
                 assert_true((*ret_fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) >= 0);
 }
 
-static void test_it_is_killed_with_its_children(void **state)
+TEST_WITH(test_it_is_killed_with_its_children, setup, teardown)
 {
         struct place *p = *state;
         struct pollfd end = { .events = POLLIN };
@@ -258,7 +253,7 @@ static void test_it_is_killed_with_its_children(void **state)
 }
 
 /* The reader of the FIFO keeps the plugin's output open until the test releases it. */
-static void test_what_it_leaves_behind_keeps_nobody_waiting(void **state)
+TEST_WITH(test_what_it_leaves_behind_keeps_nobody_waiting, setup, teardown)
 {
         struct place *p = *state;
         char fifo[128];
@@ -273,7 +268,7 @@ static void test_what_it_leaves_behind_keeps_nobody_waiting(void **state)
         lkg_close(fd);
 }
 
-static void test_what_it_says_is_cut(void **state)
+TEST_WITH(test_what_it_says_is_cut, setup, teardown)
 {
         struct place *p = *state;
 
@@ -281,21 +276,4 @@ static void test_what_it_says_is_cut(void **state)
         assert_int_equal(run(p, LIMIT_NS), 0);
         assert_int_equal(p->said.size, LKG_EXEC_SAID_MAX);
         assert_string_equal(p->output, "out\n");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                T(test_found_by_name_and_by_path),
-                T(test_what_others_could_replace_is_not_run),
-                T(test_info),
-                T(test_environment_and_descriptors),
-                T(test_how_it_ends),
-                T(test_it_is_killed_with_its_children),
-                T(test_what_it_leaves_behind_keeps_nobody_waiting),
-                T(test_what_it_says_is_cut),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

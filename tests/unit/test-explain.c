@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lkgfs explain: which field, flag or gate a word means, and what is printed about it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fs/tool/tool.h>
+
+#include "unit.h"
 
 static struct lkg_explained_list list;
 
@@ -28,9 +24,8 @@ static void assert_field(const char *word, const char *path)
         assert_string_equal(item->field->path, path);
 }
 
-static void test_a_field_by_its_path(void **state)
+TEST(test_a_field_by_its_path)
 {
-        (void)state;
         assert_field("authentication.webhook.cacheTTL", "authentication.webhook.cacheTTL");
         assert_field("AUTHENTICATION.webhook.cachettl", "authentication.webhook.cacheTTL");
         assert_field("/authentication/webhook/cacheTTL", "authentication.webhook.cacheTTL");
@@ -42,17 +37,15 @@ static void test_a_field_by_its_path(void **state)
         assert_field("tracing", "tracing");
 }
 
-static void test_the_end_of_several_paths_is_ambiguous(void **state)
+TEST(test_the_end_of_several_paths_is_ambiguous)
 {
-        (void)state;
         lkg_explain_find("enabled", "KubeletConfiguration", &list);
         assert_true(list.ambiguous);
         assert_int_equal(list.n_items, 2);
 }
 
-static void test_a_field_of_two_kinds_is_both(void **state)
+TEST(test_a_field_of_two_kinds_is_both)
 {
-        (void)state;
         lkg_explain_find("logging.format", NULL, &list);
         assert_int_equal(list.n_items, 2);
         assert_false(list.ambiguous);
@@ -61,12 +54,11 @@ static void test_a_field_of_two_kinds_is_both(void **state)
         assert_false(lkg_explain_kind_known("KubeSchedulerConfiguration"));
 }
 
-static void test_a_flag(void **state)
+TEST(test_a_flag)
 {
         static const char *const words[] = { "--max-pods", "max-pods", "max_pods", "--max-pods=5",
                                              "--Max-Pods" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(words); i++) {
                 const struct lkg_explained *item = only(words[i], NULL);
 
@@ -80,18 +72,16 @@ static void test_a_flag(void **state)
 }
 
 /* Upstream has a gate ImageMaximumGCAge and a field imageMaximumGCAge. */
-static void test_the_case_as_written_decides(void **state)
+TEST(test_the_case_as_written_decides)
 {
-        (void)state;
         assert_int_equal(only("ImageMaximumGCAge", NULL)->what, LKG_EXPLAINED_GATE);
         assert_int_equal(only("imageMaximumGCAge", NULL)->what, LKG_EXPLAINED_FIELD);
         lkg_explain_find("imagemaximumgcage", NULL, &list);
         assert_int_equal(list.n_items, 2);
 }
 
-static void test_an_unknown_word_has_a_neighbour(void **state)
+TEST(test_an_unknown_word_has_a_neighbour)
 {
-        (void)state;
         lkg_explain_find("maxPosd", NULL, &list);
         assert_int_equal(list.n_items, 0);
         static const struct {
@@ -136,9 +126,8 @@ static void assert_says(const char *word, unsigned release, const char *want)
         lkg_buf_deinit(&buf);
 }
 
-static void test_what_people_read(void **state)
+TEST(test_what_people_read)
 {
-        (void)state;
         assert_says("maxPods", 136, "  type        int32\n  default     110\n");
         assert_says("maxPods", 136, "  flag        --max-pods\n");
         assert_says("syncFrequency", 136, "  default     1m0s\n  sameAsUnset 0s\n");
@@ -173,9 +162,8 @@ static void assert_key(const char *word, const char *path, const char *says)
         lkg_buf_deinit(&buf);
 }
 
-static void test_a_key_of_a_map(void **state)
+TEST(test_a_key_of_a_map)
 {
-        (void)state;
         assert_key("evictionHard.memory.available", "evictionHard",
                    "  key         memory.available\n  means       signal: ");
         assert_key("/evictionSoft/nodefs.available", "evictionSoft", "  means       signal: free space");
@@ -201,12 +189,11 @@ static void test_a_key_of_a_map(void **state)
 
 /* Nothing in the tables breaks either form. */
 /* AllAlpha and AllBeta are settings of featureGates, but no gates. */
-static void test_names_that_stand_for_many_gates(void **state)
+TEST(test_names_that_stand_for_many_gates)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         static const char *const words[] = { "AllAlpha", "allalpha", "featureGates.AllAlpha" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(words); i++) {
                 assert_string_equal(only(words[i], "kubelet")->field->path, "featureGates");
                 assert_string_equal(only(words[i], "kubelet")->key, "AllAlpha");
@@ -215,9 +202,8 @@ static void test_names_that_stand_for_many_gates(void **state)
         assert_non_null(strstr(buf.data, "every alpha gate"));
 }
 
-static void test_every_name_can_be_explained(void **state)
+TEST(test_every_name_can_be_explained)
 {
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         struct lkg_buf buf = LKG_BUF_INIT;
@@ -229,22 +215,4 @@ static void test_every_name_can_be_explained(void **state)
                         assert_false(lkg_buf_failed(&buf));
                         lkg_buf_deinit(&buf);
                 }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_field_by_its_path),
-                cmocka_unit_test(test_the_end_of_several_paths_is_ambiguous),
-                cmocka_unit_test(test_a_field_of_two_kinds_is_both),
-                cmocka_unit_test(test_a_flag),
-                cmocka_unit_test(test_the_case_as_written_decides),
-                cmocka_unit_test(test_an_unknown_word_has_a_neighbour),
-                cmocka_unit_test(test_what_people_read),
-                cmocka_unit_test(test_a_key_of_a_map),
-                cmocka_unit_test(test_names_that_stand_for_many_gates),
-                cmocka_unit_test(test_every_name_can_be_explained),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,11 @@
  * Why the process of a unit started: conclusions from the counter, and queries to a stand-in for systemd.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/file.h>
 #include <lkg/shared.h>
 
+#include "unit.h"
 #include "fake-systemd.h"
 #include "fs/supervisor/facts-collect.h"
 #include "fs/supervisor/supervisor.h"
@@ -20,7 +15,7 @@
 
 /* ---- conclusions ---- */
 
-static void test_why(void **state)
+TEST(test_why)
 {
         static const struct {
                 struct lkg_unit_last last;
@@ -54,14 +49,13 @@ static void test_why(void **state)
                 { { 7, 1, 4, 0, false, "", "" }, 1, LKG_START_AUTOMATIC },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
                 if (lkg_start_why(&cases[i].last, cases[i].n_restarts) != cases[i].want)
                         fail_msg("case %zu: %s", i + 1,
                                  lkg_start_why_word(lkg_start_why(&cases[i].last, cases[i].n_restarts)));
 }
 
-static void test_ends(void **state)
+TEST(test_ends)
 {
         static const struct {
                 struct lkg_unit_now now;
@@ -79,7 +73,6 @@ static void test_ends(void **state)
                 { { 8, 4, "stop-sigterm", "success" }, false, "" }, /* it has not ended yet */
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_unit_last last = { .pid = 7, .start_time = 1, .n_restarts = 4 };
 
@@ -93,7 +86,7 @@ static void test_ends(void **state)
         }
 }
 
-static void test_what_is_remembered(void **state)
+TEST(test_what_is_remembered)
 {
         static const struct {
                 const char *text;
@@ -110,7 +103,6 @@ static void test_what_is_remembered(void **state)
                 { "x 99 3 manual running -\n", false },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
                 struct lkg_unit_last last;
@@ -223,7 +215,7 @@ static void check_start(struct place *p, pid_t pid, const char *why)
         assert_string_equal(text, want);
 }
 
-static void test_a_crash_loop_is_automatic(void **state)
+TEST_WITH(test_a_crash_loop_is_automatic, setup, teardown)
 {
         struct place *p = *state;
 
@@ -238,7 +230,7 @@ static void test_a_crash_loop_is_automatic(void **state)
         assert_null(fact(p, "facts/x/start")); /* a unit that is not loaded */
 }
 
-static void test_an_end_that_was_a_success_is_clean(void **state)
+TEST_WITH(test_an_end_that_was_a_success_is_clean, setup, teardown)
 {
         struct place *p = *state;
 
@@ -252,7 +244,7 @@ static void test_an_end_that_was_a_success_is_clean(void **state)
         check_start(p, p->children[1], "clean");
 }
 
-static void test_an_operator_who_does_not_wait_for_the_pause(void **state)
+TEST_WITH(test_an_operator_who_does_not_wait_for_the_pause, setup, teardown)
 {
         struct place *p = *state;
 
@@ -264,7 +256,7 @@ static void test_an_operator_who_does_not_wait_for_the_pause(void **state)
         check_start(p, p->children[1], "manual");
 }
 
-static void test_the_answer_survives_that_nobody_answered_once(void **state)
+TEST_WITH(test_the_answer_survives_that_nobody_answered_once, setup, teardown)
 {
         struct place *p = *state;
 
@@ -275,7 +267,7 @@ static void test_the_answer_survives_that_nobody_answered_once(void **state)
         check_start(p, p->children[0], "automatic"); /* not judged by its own counter */
 }
 
-static void test_no_answer_removes_what_was_known(void **state)
+TEST_WITH(test_no_answer_removes_what_was_known, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_unit_now now;
@@ -311,7 +303,7 @@ static void run_until(const struct place *p, sd_event *event, bool there)
 }
 
 /* The loop sends its query and does not wait for a bus that hangs. */
-static void test_a_bus_that_hangs_is_in_nobodys_way(void **state)
+TEST_WITH(test_a_bus_that_hangs_is_in_nobodys_way, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_supervisor *s = calloc(1, sizeof(*s));
@@ -339,7 +331,7 @@ static void test_a_bus_that_hangs_is_in_nobodys_way(void **state)
         free(s);
 }
 
-static void test_a_process_that_is_gone_is_not_recorded(void **state)
+TEST_WITH(test_a_process_that_is_gone_is_not_recorded, setup, teardown)
 {
         struct place *p = *state;
         pid_t pid = fork();
@@ -349,25 +341,4 @@ static void test_a_process_that_is_gone_is_not_recorded(void **state)
         assert_int_equal(waitpid(pid, NULL, 0), pid);
         set(p, pid, 1, "running", "success");
         check_start(p, 0, NULL);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_why),
-                cmocka_unit_test(test_ends),
-                cmocka_unit_test(test_what_is_remembered),
-                cmocka_unit_test_setup_teardown(test_a_crash_loop_is_automatic, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_an_end_that_was_a_success_is_clean, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_an_operator_who_does_not_wait_for_the_pause, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(test_the_answer_survives_that_nobody_answered_once, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(test_no_answer_removes_what_was_known, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_a_bus_that_hangs_is_in_nobodys_way, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_a_process_that_is_gone_is_not_recorded, setup,
-                                                teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

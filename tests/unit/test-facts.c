@@ -4,19 +4,14 @@
  * Rule: docs/specification.md 6.6.
  */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "fs/supervisor/facts-collect.h"
 #include "tmpdir.h"
 
@@ -38,14 +33,13 @@ static void check_words(struct lkg_buf *buf, const char *want)
 
 /* ---- the protocol ---- */
 
-static void test_a_start_as_text(void **state)
+TEST(test_a_start_as_text)
 {
         static const char *const wrong[] = { "",          "7",          "7 8",       "7 8 yesterday",
                                              "0 8 clean", "-7 8 clean", "x 8 clean", "7 8 automatical" };
         struct lkg_fact_start start = { 7, UINT64_MAX, LKG_START_CLEAN }, read;
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_fact_start_format(&start, &buf);
         assert_string_equal(buf.data, "7 18446744073709551615 clean\n");
         assert_true(lkg_fact_start_parse(buf.data, &read));
@@ -58,12 +52,11 @@ static void test_a_start_as_text(void **state)
                         fail_msg("'%s' is understood", wrong[i]);
 }
 
-static void test_a_restart_as_text(void **state)
+TEST(test_a_restart_as_text)
 {
         struct lkg_fact_restarted restarted = { .asked_ns = 5, .boot = "b-1", .generation = 12 }, read;
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_fact_restarted_format(&restarted, "failed: no such unit", &buf);
         assert_string_equal(buf.data, "5 b-1 12 failed: no such unit\n");
         assert_true(lkg_fact_restarted_parse(buf.data, &read));
@@ -83,7 +76,7 @@ static void test_a_restart_as_text(void **state)
 
 /* ---- expansion ---- */
 
-static void test_expansion(void **state)
+TEST(test_expansion)
 {
         static const struct {
                 const char *word, *want;
@@ -109,7 +102,6 @@ static void test_expansion(void **state)
         };
         struct lkg_strings env = { 0 };
 
-        (void)state;
         assert_int_equal(lkg_env_set(&env, "ONE=7"), 0);
         assert_int_equal(lkg_env_set(&env, "ONE=1"), 0);
         assert_int_equal(lkg_env_set(&env, "TWO=a 'b c' d"), 0);
@@ -127,7 +119,7 @@ static void test_expansion(void **state)
         lkg_strings_deinit(&env);
 }
 
-static void test_environment_files(void **state)
+TEST(test_environment_files)
 {
         static const struct {
                 const char *text, *want; /* NAME=VALUE| ... */
@@ -154,7 +146,6 @@ static void test_environment_files(void **state)
                 { "A=\"\\", "A=\\|" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_strings env = { 0 };
                 struct lkg_buf buf = LKG_BUF_INIT;
@@ -184,7 +175,7 @@ static void put(const char *directory, const char *name, const char *text, mode_
         assert_int_equal(close(fd), 0);
 }
 
-static void test_words_of_a_unit(void **state)
+TEST(test_words_of_a_unit)
 {
         char top[TMPDIR_MAX], files[128], missing[128];
         char *argv[] = { (char *)(uintptr_t) "/usr/bin/kubelet", (char *)(uintptr_t) "$KUBEADM",
@@ -196,7 +187,6 @@ static void test_words_of_a_unit(void **state)
         };
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         assert_int_equal(tmpdir_make(top), 0);
         put(top, "1.env", "KUBEADM=\"--config=/x --max-pods=70\"\n", 0600);
         (void)snprintf(files, sizeof(files), "%s/*.env", top);
@@ -290,7 +280,7 @@ static void serve(int fd)
         _exit(0);
 }
 
-static void test_what_the_service_manager_says(void **state)
+TEST(test_what_the_service_manager_says)
 {
         struct lkg_unit unit = { 0 };
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -298,7 +288,6 @@ static void test_what_the_service_manager_says(void **state)
         int pair[2], status;
         pid_t pid;
 
-        (void)state;
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
         pid = fork();
         if (pid == 0) {
@@ -384,7 +373,7 @@ static void check_version(struct place *p, const char *want)
         assert_string_equal(text, want);
 }
 
-static void test_version_of_the_first_that_exists(void **state)
+TEST_WITH(test_version_of_the_first_that_exists, setup, teardown)
 {
         struct place *p = *state;
 
@@ -399,7 +388,7 @@ static void test_version_of_the_first_that_exists(void **state)
         check_version(p, "Kubernetes v1.35.0?x"); /* in the middle of an upgrade */
 }
 
-static void test_version_is_asked_once(void **state)
+TEST_WITH(test_version_is_asked_once, setup, teardown)
 {
         struct place *p = *state;
         char script[200];
@@ -414,7 +403,7 @@ static void test_version_is_asked_once(void **state)
         assert_int_equal(st.st_size, 2);
 }
 
-static void test_version_that_is_of_no_use(void **state)
+TEST_WITH(test_version_that_is_of_no_use, setup, teardown)
 {
         static const char *const scripts[] = {
                 "#!/bin/sh\nexit 1\n",
@@ -432,7 +421,7 @@ static void test_version_that_is_of_no_use(void **state)
         }
 }
 
-static void test_a_program_that_others_may_write_is_not_run(void **state)
+TEST_WITH(test_a_program_that_others_may_write_is_not_run, setup, teardown)
 {
         struct place *p = *state;
 
@@ -443,7 +432,7 @@ static void test_a_program_that_others_may_write_is_not_run(void **state)
         check_version(p, "");
 }
 
-static void test_a_program_that_others_may_replace_is_not_run(void **state)
+TEST_WITH(test_a_program_that_others_may_replace_is_not_run, setup, teardown)
 {
         struct place *p = *state;
         char way[160];
@@ -463,25 +452,4 @@ static void test_a_program_that_others_may_replace_is_not_run(void **state)
         check_version(p, "");
         assert_int_equal(chmod(way, 0755), 0);
         check_version(p, "Kubernetes v1.36.0");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_start_as_text),
-                cmocka_unit_test(test_a_restart_as_text),
-                cmocka_unit_test(test_expansion),
-                cmocka_unit_test(test_environment_files),
-                cmocka_unit_test(test_words_of_a_unit),
-                cmocka_unit_test(test_what_the_service_manager_says),
-                cmocka_unit_test_setup_teardown(test_version_of_the_first_that_exists, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_version_is_asked_once, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_version_that_is_of_no_use, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_a_program_that_others_may_write_is_not_run, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(test_a_program_that_others_may_replace_is_not_run, setup,
-                                                teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening files of other users safely, replacing our own atomically. Rule: docs/specification.md 3.1. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <cmocka.h>
-
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "tmpdir.h"
 
 static char top[TMPDIR_MAX];
@@ -68,11 +63,10 @@ static void expect_refused(const char *name, int code, const char *word)
                 fail_msg("%s: %d '%s'", name, fd, err.message);
 }
 
-static void test_write_and_read(void **state)
+TEST_WITH(test_write_and_read, make_dir, remove_dir)
 {
         struct stat st;
 
-        (void)state;
         put("a", "one");
         expect_content("a", "one");
         put("a", "two");
@@ -83,7 +77,7 @@ static void test_write_and_read(void **state)
         assert_int_equal(st.st_mode & 07777, 0640);
 }
 
-static void test_too_big(void **state)
+TEST_WITH(test_too_big, make_dir, remove_dir)
 {
         struct lkg_error err = { 0 };
         struct stat st;
@@ -91,7 +85,6 @@ static void test_too_big(void **state)
         size_t size;
         int fd;
 
-        (void)state;
         put("a", "12345");
         fd = lkg_open_trusted(dir, "a", &st, &err);
         assert_int_equal(lkg_read_file(fd, 4, &text, &size, &err), -EFBIG);
@@ -99,12 +92,11 @@ static void test_too_big(void **state)
         lkg_close(fd);
 }
 
-static void test_not_regular(void **state)
+TEST_WITH(test_not_regular, make_dir, remove_dir)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        (void)state;
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", top);
         assert_int_equal(bind(s, (struct sockaddr *)&address, sizeof(address)), 0);
         lkg_close(s);
@@ -116,9 +108,8 @@ static void test_not_regular(void **state)
         expect_refused("socket", -EINVAL, "socket");
 }
 
-static void test_links(void **state)
+TEST_WITH(test_links, make_dir, remove_dir)
 {
-        (void)state;
         put("real", "text");
         assert_int_equal(symlinkat("real", dir, "good"), 0);
         assert_int_equal(symlinkat("good", dir, "twice"), 0);
@@ -131,9 +122,8 @@ static void test_links(void **state)
 }
 
 /* A writer of the directory chose the target of the link: such a link is not followed. */
-static void test_hostile_link(void **state)
+TEST_WITH(test_hostile_link, make_dir, remove_dir)
 {
-        (void)state;
         assert_int_equal(mkdirat(dir, "open", 0777), 0);
         assert_int_equal(fchmodat(dir, "open", 0777, 0), 0);
         put("real", "text");
@@ -172,11 +162,10 @@ static void make_link(const char *target, const char *name)
  * Relative, absolute, through directories, back and forth: a link may lead anywhere beneath the root and
  * nowhere else.
  */
-static void test_links_beneath(void **state)
+TEST_WITH(test_links_beneath, make_dir, remove_dir)
 {
         char absolute[TMPDIR_MAX + 64];
 
-        (void)state;
         assert_int_equal(mkdirat(dir, "d", 0755), 0);
         assert_int_equal(mkdirat(dir, "d/..2024", 0755), 0);
         put("file", "inside");
@@ -215,12 +204,11 @@ static void test_links_beneath(void **state)
         expect_beneath("directory", -EINVAL);
 }
 
-static void test_directories_beneath(void **state)
+TEST_WITH(test_directories_beneath, make_dir, remove_dir)
 {
         const struct lkg_bounds bounds = { dir, top };
         int fd;
 
-        (void)state;
         assert_int_equal(mkdirat(dir, "d", 0755), 0);
         make_link("d", "link");
         make_link("/etc", "out");
@@ -249,11 +237,10 @@ static void expect_owned(const char *name, int code)
         lkg_close(fd);
 }
 
-static void test_a_plain_path_is_judged_when_it_decides_what_root_does(void **state)
+TEST_WITH(test_a_plain_path_is_judged_when_it_decides_what_root_does, make_dir, remove_dir)
 {
         struct lkg_error err = { 0 };
 
-        (void)state;
         put("plain", "x");
         expect_owned("plain", 0);
         assert_int_equal(fchmodat(dir, "plain", 0660, 0), 0);
@@ -296,12 +283,11 @@ static void expect_way(const char *name, int code, const char *said)
         lkg_close(fd);
 }
 
-static void test_the_way_to_a_directory_is_roots(void **state)
+TEST_WITH(test_the_way_to_a_directory_is_roots, make_dir, remove_dir)
 {
         struct lkg_error err = { 0 };
         struct stat st;
 
-        (void)state;
         expect_way("a/b//c/", 0, NULL);
         expect_way("a/b/c", 0, NULL);
         expect_way("a/../d", 0, NULL);
@@ -326,9 +312,8 @@ static void test_the_way_to_a_directory_is_roots(void **state)
         assert_int_equal(lkg_make_owned_way("a", 0700, &err), -EINVAL);
 }
 
-static void test_a_link_of_another_user_leads_to_no_directory(void **state)
+TEST_WITH(test_a_link_of_another_user_leads_to_no_directory, make_dir, remove_dir)
 {
-        (void)state;
         if (geteuid() != 0)
                 skip();
         assert_int_equal(mkdirat(dir, "target", 0700), 0);
@@ -341,12 +326,11 @@ static void test_a_link_of_another_user_leads_to_no_directory(void **state)
         expect_way("theirs/x", -EPERM, "theirs (user 65534, mode 0700)");
 }
 
-static void test_mkdir(void **state)
+TEST_WITH(test_mkdir, make_dir, remove_dir)
 {
         struct lkg_error err = { 0 };
         struct stat st;
 
-        (void)state;
         assert_int_equal(lkg_mkdir_p(dir, "a/b/c", 0700, &err), 0);
         assert_int_equal(lkg_mkdir_p(dir, "a/b/c", 0700, &err), 0);
         assert_int_equal(fstatat(dir, "a/b/c", &st, 0), 0);
@@ -356,12 +340,11 @@ static void test_mkdir(void **state)
         assert_true(err.message[0] != '\0');
 }
 
-static void test_identity(void **state)
+TEST_WITH(test_identity, make_dir, remove_dir)
 {
         struct lkg_file_id before, after;
         struct stat st;
 
-        (void)state;
         put("a", "one");
         assert_int_equal(fstatat(dir, "a", &st, 0), 0);
         lkg_file_id_from_stat(&st, &before);
@@ -372,26 +355,4 @@ static void test_identity(void **state)
         assert_int_equal(fstatat(dir, "a", &st, 0), 0);
         lkg_file_id_from_stat(&st, &after);
         assert_false(lkg_file_id_equal(&before, &after));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_write_and_read, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_too_big, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_not_regular, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_links, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_links_beneath, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_directories_beneath, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_hostile_link, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_a_plain_path_is_judged_when_it_decides_what_root_does,
-                                                make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_the_way_to_a_directory_is_roots, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_a_link_of_another_user_leads_to_no_directory, make_dir,
-                                                remove_dir),
-                cmocka_unit_test_setup_teardown(test_mkdir, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_identity, make_dir, remove_dir),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 /* ---- failures ---- */
 
-static void test_failed_reads_back_off(void **state)
+TEST(test_failed_reads_back_off)
 {
         static const struct line lines[] = {
                 BEGIN,
@@ -19,7 +19,6 @@ static void test_failed_reads_back_off(void **state)
         };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_DOWN);
         assert_int_equal(f.status, LKG_API_BUSY);
         assert_int_equal(f.failing_since_ns, START + 10 * MS);
@@ -30,7 +29,7 @@ static void test_failed_reads_back_off(void **state)
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_STARTING);
 }
 
-static void test_a_failed_read_leaves_the_watch_alone(void **state)
+TEST(test_a_failed_read_leaves_the_watch_alone)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -42,11 +41,10 @@ static void test_a_failed_read_leaves_the_watch_alone(void **state)
         };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
 }
 
-static void test_a_watch_that_could_not_begin_begins_again_without_a_read(void **state)
+TEST(test_a_watch_that_could_not_begin_begins_again_without_a_read)
 {
         static const struct line refused[] = {
                 FIRST_READ,
@@ -63,12 +61,11 @@ static void test_a_watch_that_could_not_begin_begins_again_without_a_read(void *
                 { END },
         };
 
-        (void)state;
         (void)run(refused);
         (void)run(busy);
 }
 
-static void test_a_watch_that_fails_otherwise_begins_with_a_read(void **state)
+TEST(test_a_watch_that_fails_otherwise_begins_with_a_read)
 {
         static const struct line broken_off[] = {
                 WATCHING,
@@ -90,13 +87,12 @@ static void test_a_watch_that_fails_otherwise_begins_with_a_read(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(broken_off);
         (void)run(server_error);
         (void)run(nonsense);
 }
 
-static void test_a_watch_without_an_event_in_a_second_has_failed(void **state)
+TEST(test_a_watch_without_an_event_in_a_second_has_failed)
 {
         static const struct line empty[] = {
                 WATCHING,
@@ -119,7 +115,6 @@ static void test_a_watch_without_an_event_in_a_second_has_failed(void **state)
                                                     { END } };
         struct lkg_follow f = run(empty);
 
-        (void)state;
         assert_int_equal(f.n_failures, 1);
         f = run(with_event);
         assert_int_equal(f.n_failures, 0);
@@ -127,13 +122,12 @@ static void test_a_watch_without_an_event_in_a_second_has_failed(void **state)
         (void)run(never_opened);
 }
 
-static void test_a_silent_watch_is_noticed(void **state)
+TEST(test_a_silent_watch_is_noticed)
 {
         static const struct line lines[] = { WATCHING, { END } };
         static const struct line no_answer[] = { FIRST_READ, { END } };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         (void)lkg_follow_bookmark(&f, "999", (struct lkg_moment){ .now_ns = START + 60 * S });
         lkg_follow_bytes(&f, false, true, START + 60 * S);
         assert_int_equal(lkg_follow_due(&f), START + 210 * S);
@@ -149,12 +143,11 @@ static void test_a_silent_watch_is_noticed(void **state)
  * An API server sends bookmarks only after an object of the kind has changed since the position, which may
  * take days.
  */
-static void test_a_watch_without_bookmarks_may_be_silent(void **state)
+TEST(test_a_watch_without_bookmarks_may_be_silent)
 {
         static const struct line lines[] = { WATCHING, { END } };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         assert_int_equal(lkg_follow_due(&f), UINT64_MAX);
         assert_false(lkg_follow_silent(&f, START + 3600 * S));
         lkg_follow_bytes(&f, true, true, START + 100 * S); /* but it does not stop within an event */
@@ -162,24 +155,22 @@ static void test_a_watch_without_bookmarks_may_be_silent(void **state)
         assert_true(lkg_follow_silent(&f, START + 130 * S));
 }
 
-static void test_a_watch_that_ends_as_announced_has_told_everything(void **state)
+TEST(test_a_watch_that_ends_as_announced_has_told_everything)
 {
         static const struct line lines[] = { WATCHING, { END } };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         (void)lkg_follow_ended(&f, LKG_API_OK, 200, 0, (struct lkg_moment){ START + 400 * S, 77 * S, 0 });
         assert_int_equal(f.success_wall_ns, 77 * S);
         assert_int_equal(f.n_failures, 0);
 }
 
-static void test_a_quiet_connection_may_be_cut_off(void **state)
+TEST(test_a_quiet_connection_may_be_cut_off)
 {
         static const struct line lines[] = { WATCHING, { END } };
         struct lkg_follow f = run(lines);
         struct lkg_moment at = { START + 20 * MS + 10 * S, 0, 0 };
 
-        (void)state;
         assert_int_equal(lkg_follow_cut(&f, at), LKG_FOLLOW_WATCH);
         assert_string_equal(lkg_follow_position(&f), "100");
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
@@ -191,12 +182,11 @@ static void test_a_quiet_connection_may_be_cut_off(void **state)
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_DOWN);
 }
 
-static void test_half_an_event_is_noticed(void **state)
+TEST(test_half_an_event_is_noticed)
 {
         static const struct line lines[] = { WATCHING, { END } };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         lkg_follow_bytes(&f, true, true, START + 10 * S);
         for (unsigned i = 1; i < 30; i++) { /* one byte per second is no progress */
                 lkg_follow_bytes(&f, true, false, START + (10 + i) * S);
@@ -212,7 +202,7 @@ static void test_half_an_event_is_noticed(void **state)
 
 /* ---- where watching is forbidden ---- */
 
-static void test_polls_where_watching_is_forbidden(void **state)
+TEST(test_polls_where_watching_is_forbidden)
 {
         static const struct line lines[] = {
                 FIRST_READ,
@@ -230,7 +220,6 @@ static void test_polls_where_watching_is_forbidden(void **state)
         };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_POLL);
         f = run_random(
                 (const struct line[]){ FIRST_READ, { ENDED, 20, .status = LKG_API_FORBIDDEN }, { END } },
@@ -238,7 +227,7 @@ static void test_polls_where_watching_is_forbidden(void **state)
         assert_in_range(lkg_follow_due(&f), START + 75019 * MS, START + 75020 * MS);
 }
 
-static void test_tries_to_watch_again_at_every_tenth_poll(void **state)
+TEST(test_tries_to_watch_again_at_every_tenth_poll)
 {
         static const struct line lines[] = { FIRST_READ,
                                              { ENDED, 0, .status = LKG_API_FORBIDDEN, .http_status = 403 },
@@ -246,7 +235,6 @@ static void test_tries_to_watch_again_at_every_tenth_poll(void **state)
         struct lkg_follow f = run(lines);
         uint64_t at_ms = 0;
 
-        (void)state;
         for (unsigned round = 0; round < 2; round++) {
                 for (unsigned i = 1; i <= 10; i++) {
                         const struct line got = { GOT, at_ms += 45000, OBJECT("100") };
@@ -272,7 +260,7 @@ static void test_tries_to_watch_again_at_every_tenth_poll(void **state)
         assert_int_equal(next_request(&f), NEVER);
 }
 
-static void test_an_attempt_to_watch_that_fails_goes_on_polling(void **state)
+TEST(test_an_attempt_to_watch_that_fails_goes_on_polling)
 {
         static const struct line lines[] = { FIRST_READ,
                                              { ENDED, 0, .status = LKG_API_FORBIDDEN, .http_status = 403 },
@@ -280,7 +268,6 @@ static void test_an_attempt_to_watch_that_fails_goes_on_polling(void **state)
         struct lkg_follow f = run(lines);
         uint64_t at_ms = 0;
 
-        (void)state;
         for (unsigned i = 1; i <= 10; i++) {
                 const struct line got = { GOT, at_ms += 45000, OBJECT("100") };
 
@@ -295,7 +282,7 @@ static void test_an_attempt_to_watch_that_fails_goes_on_polling(void **state)
 
 /* ---- other servers ---- */
 
-static void test_another_identity_begins_anew(void **state)
+TEST(test_another_identity_begins_anew)
 {
         static const struct line watching[] = {
                 WATCHING,
@@ -318,44 +305,19 @@ static void test_another_identity_begins_anew(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(watching);
         (void)run(polling);
         (void)run(reading);
 }
 
-static void test_a_pause_between_two_watches_is_not_told(void **state)
+TEST(test_a_pause_between_two_watches_is_not_told)
 {
         static const struct line lines[] = {
                 WATCHING, { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "100" }, { END }
         };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
         (void)put(&f, &(struct line){ ENDED, 310010, .status = LKG_API_UNREACHABLE }, 0);
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_DOWN);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_failed_reads_back_off),
-                cmocka_unit_test(test_a_failed_read_leaves_the_watch_alone),
-                cmocka_unit_test(test_a_watch_that_could_not_begin_begins_again_without_a_read),
-                cmocka_unit_test(test_a_watch_that_fails_otherwise_begins_with_a_read),
-                cmocka_unit_test(test_a_watch_without_an_event_in_a_second_has_failed),
-                cmocka_unit_test(test_a_silent_watch_is_noticed),
-                cmocka_unit_test(test_a_watch_without_bookmarks_may_be_silent),
-                cmocka_unit_test(test_a_quiet_connection_may_be_cut_off),
-                cmocka_unit_test(test_a_watch_that_ends_as_announced_has_told_everything),
-                cmocka_unit_test(test_half_an_event_is_noticed),
-                cmocka_unit_test(test_polls_where_watching_is_forbidden),
-                cmocka_unit_test(test_tries_to_watch_again_at_every_tenth_poll),
-                cmocka_unit_test(test_an_attempt_to_watch_that_fails_goes_on_polling),
-                cmocka_unit_test(test_another_identity_begins_anew),
-                cmocka_unit_test(test_a_pause_between_two_watches_is_not_told),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 /* ---- the normal case ---- */
 
-static void test_reads_then_watches_from_there(void **state)
+TEST(test_reads_then_watches_from_there)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -16,32 +16,29 @@ static void test_reads_then_watches_from_there(void **state)
         };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
         assert_int_equal(f.success_wall_ns, WALL + 310000 * MS);
 }
 
-static void test_the_first_read_is_due_at_once(void **state)
+TEST(test_the_first_read_is_due_at_once)
 {
         struct lkg_follow f;
 
-        (void)state;
         lkg_follow_begin(&f, POLL, START);
         assert_int_equal(lkg_follow_due(&f), START);
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_STARTING);
 }
 
-static void test_a_watch_takes_300_to_600_seconds(void **state)
+TEST(test_a_watch_takes_300_to_600_seconds)
 {
         static const struct line lines[] = { FIRST_READ, { END } };
         struct lkg_follow least = run_random(lines, 0), most = run_random(lines, UINT32_MAX);
 
-        (void)state;
         assert_int_equal(least.seconds, 300);
         assert_int_equal(most.seconds, 599);
 }
 
-static void test_a_bookmark_moves_the_position_alone(void **state)
+TEST(test_a_bookmark_moves_the_position_alone)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -56,12 +53,11 @@ static void test_a_bookmark_moves_the_position_alone(void **state)
                                            { END } };
         struct lkg_follow f = run(one);
 
-        (void)state;
         assert_int_equal(f.success_wall_ns, WALL + 60 * S); /* an ordinary success */
         (void)run(lines);
 }
 
-static void test_an_object_comes_and_goes(void **state)
+TEST(test_an_object_comes_and_goes)
 {
         static const struct line lines[] = {
                 BEGIN,
@@ -76,11 +72,10 @@ static void test_an_object_comes_and_goes(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_the_same_state_is_told_once(void **state)
+TEST(test_the_same_state_is_told_once)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -90,11 +85,10 @@ static void test_the_same_state_is_told_once(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_another_uid_is_another_object(void **state)
+TEST(test_another_uid_is_another_object)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -104,11 +98,10 @@ static void test_another_uid_is_another_object(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_a_read_confirms(void **state)
+TEST(test_a_read_confirms)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -122,13 +115,12 @@ static void test_a_read_confirms(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
 /* ---- versions too old ---- */
 
-static void test_gone_leads_to_a_read_and_a_watch_from_now(void **state)
+TEST(test_gone_leads_to_a_read_and_a_watch_from_now)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -149,13 +141,12 @@ static void test_gone_leads_to_a_read_and_a_watch_from_now(void **state)
         };
         struct lkg_follow f = run(lines);
 
-        (void)state;
         assert_int_equal(f.n_failures, 0);
         f = run(as_answer);
         assert_int_equal(f.n_failures, 0);
 }
 
-static void test_a_deletion_between_read_and_watch_is_found(void **state)
+TEST(test_a_deletion_between_read_and_watch_is_found)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -166,11 +157,10 @@ static void test_a_deletion_between_read_and_watch_is_found(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_gone_again_is_a_failure(void **state)
+TEST(test_gone_again_is_a_failure)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -185,12 +175,11 @@ static void test_gone_again_is_a_failure(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
 /* An API server in front of an old etcd cannot give the current state. */
-static void test_a_server_that_cannot_give_the_state_of_now(void **state)
+TEST(test_a_server_that_cannot_give_the_state_of_now)
 {
         static const struct line absent[] = {
                 BEGIN,
@@ -227,7 +216,6 @@ static void test_a_server_that_cannot_give_the_state_of_now(void **state)
         };
         struct lkg_follow f = run(absent);
 
-        (void)state;
         assert_int_equal(f.n_failures, 0);
         f = run(present);
         assert_int_equal(f.n_failures, 0);
@@ -235,7 +223,7 @@ static void test_a_server_that_cannot_give_the_state_of_now(void **state)
         (void)run(neither);
 }
 
-static void test_an_error_of_a_watch_that_worked_is_a_failure(void **state)
+TEST(test_an_error_of_a_watch_that_worked_is_a_failure)
 {
         static const struct line lines[] = {
                 BEGIN,
@@ -246,13 +234,12 @@ static void test_an_error_of_a_watch_that_worked_is_a_failure(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
 /* ---- what is not accepted ---- */
 
-static void test_an_older_event_leads_to_one_read(void **state)
+TEST(test_an_older_event_leads_to_one_read)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -266,11 +253,10 @@ static void test_an_older_event_leads_to_one_read(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_what_the_read_says_counts_also_when_it_is_older(void **state)
+TEST(test_what_the_read_says_counts_also_when_it_is_older)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -296,13 +282,12 @@ static void test_what_the_read_says_counts_also_when_it_is_older(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
         (void)run(read_alone);
         (void)run(other_object);
 }
 
-static void test_an_older_bookmark_begins_anew(void **state)
+TEST(test_an_older_bookmark_begins_anew)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -312,11 +297,10 @@ static void test_an_older_bookmark_begins_anew(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_deletions_that_do_not_fit_lead_to_a_read(void **state)
+TEST(test_deletions_that_do_not_fit_lead_to_a_read)
 {
         static const struct line older[] = { WATCHING, { DELETED, 30, OBJECT("99"), .todo = GET }, { END } };
         static const struct line other[] = { WATCHING, { DELETED, 30, OTHER("101"), .todo = GET }, { END } };
@@ -324,13 +308,12 @@ static void test_deletions_that_do_not_fit_lead_to_a_read(void **state)
                                                     { DELETED, 30, OBJECT("100"), .todo = TELL_NONE },
                                                     { END } };
 
-        (void)state;
         (void)run(older);
         (void)run(other);
         (void)run(same_version);
 }
 
-static void test_nobody_comes_back_from_a_deletion(void **state)
+TEST(test_nobody_comes_back_from_a_deletion)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -342,11 +325,10 @@ static void test_nobody_comes_back_from_a_deletion(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_versions_that_are_no_numbers_are_only_equal_or_not(void **state)
+TEST(test_versions_that_are_no_numbers_are_only_equal_or_not)
 {
         static const struct line lines[] = {
                 BEGIN,
@@ -358,11 +340,10 @@ static void test_versions_that_are_no_numbers_are_only_equal_or_not(void **state
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_a_watch_that_catches_up_with_a_read_tells_nothing(void **state)
+TEST(test_a_watch_that_catches_up_with_a_read_tells_nothing)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -375,11 +356,10 @@ static void test_a_watch_that_catches_up_with_a_read_tells_nothing(void **state)
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
 }
 
-static void test_a_read_that_the_watch_has_overtaken_is_repeated_once(void **state)
+TEST(test_a_read_that_the_watch_has_overtaken_is_repeated_once)
 {
         static const struct line lines[] = {
                 WATCHING,
@@ -399,35 +379,5 @@ static void test_a_read_that_the_watch_has_overtaken_is_repeated_once(void **sta
                 { END },
         };
 
-        (void)state;
         (void)run(lines);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_reads_then_watches_from_there),
-                cmocka_unit_test(test_the_first_read_is_due_at_once),
-                cmocka_unit_test(test_a_watch_takes_300_to_600_seconds),
-                cmocka_unit_test(test_a_bookmark_moves_the_position_alone),
-                cmocka_unit_test(test_an_object_comes_and_goes),
-                cmocka_unit_test(test_the_same_state_is_told_once),
-                cmocka_unit_test(test_another_uid_is_another_object),
-                cmocka_unit_test(test_a_read_confirms),
-                cmocka_unit_test(test_gone_leads_to_a_read_and_a_watch_from_now),
-                cmocka_unit_test(test_a_deletion_between_read_and_watch_is_found),
-                cmocka_unit_test(test_gone_again_is_a_failure),
-                cmocka_unit_test(test_a_server_that_cannot_give_the_state_of_now),
-                cmocka_unit_test(test_an_error_of_a_watch_that_worked_is_a_failure),
-                cmocka_unit_test(test_an_older_event_leads_to_one_read),
-                cmocka_unit_test(test_what_the_read_says_counts_also_when_it_is_older),
-                cmocka_unit_test(test_an_older_bookmark_begins_anew),
-                cmocka_unit_test(test_deletions_that_do_not_fit_lead_to_a_read),
-                cmocka_unit_test(test_nobody_comes_back_from_a_deletion),
-                cmocka_unit_test(test_versions_that_are_no_numbers_are_only_equal_or_not),
-                cmocka_unit_test(test_a_watch_that_catches_up_with_a_read_tells_nothing),
-                cmocka_unit_test(test_a_read_that_the_watch_has_overtaken_is_repeated_once),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

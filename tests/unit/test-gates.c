@@ -3,6 +3,8 @@
  * Feature gates: settings accumulate, and every reason to refuse one is named.
  * Rule: docs/specification.md 3.5.
  */
+#define UNIT_OWN_MAIN
+
 #include "schema-helpers.h"
 
 #include "core/schema/gates.h"
@@ -50,9 +52,8 @@ static int free_said(void **state)
         return 0;
 }
 
-static void test_defaults_of_the_release(void **state)
+TEST(test_defaults_of_the_release)
 {
-        (void)state;
         assert_true(APPLY(136, "APIServerIdentity", "{}").on);
         assert_false(APPLY(136, "CBORServingAndStorage", "{}").on);
         assert_false(APPLY(133, "AtomicFIFO", "{}").on); /* comes with 1.36 */
@@ -63,9 +64,8 @@ static void test_defaults_of_the_release(void **state)
         assert_int_equal(APPLY(137, NULL, "{StructuredAuthenticationConfigurationJWKSMetrics: true}").r, 0);
 }
 
-static void test_later_maps_add_up(void **state)
+TEST(test_later_maps_add_up)
 {
-        (void)state;
         assert_true(APPLY(136, "CBORServingAndStorage", "{CBORServingAndStorage: true}",
                           "{APIServerIdentity: true}")
                             .on);
@@ -75,9 +75,8 @@ static void test_later_maps_add_up(void **state)
 }
 
 /* AllAlpha and AllBeta affect only gates that are not set, in any order. */
-static void test_all_alpha_leaves_alone_what_was_set(void **state)
+TEST(test_all_alpha_leaves_alone_what_was_set)
 {
-        (void)state;
         assert_true(APPLY(133, "CBORServingAndStorage", "{AllAlpha: true}").on);
         assert_false(
                 APPLY(133, "CBORServingAndStorage", "{CBORServingAndStorage: false}", "{AllAlpha: true}")
@@ -90,15 +89,13 @@ static void test_all_alpha_leaves_alone_what_was_set(void **state)
 }
 
 /* A gate set by AllAlpha counts as set: a second AllAlpha does not change it. */
-static void test_all_alpha_is_cumulative(void **state)
+TEST(test_all_alpha_is_cumulative)
 {
-        (void)state;
         assert_true(APPLY(133, "CBORServingAndStorage", "{AllAlpha: true}", "{AllAlpha: false}").on);
 }
 
-static void test_locked_gates_keep_their_default(void **state)
+TEST(test_locked_gates_keep_their_default)
 {
-        (void)state;
         assert_int_equal(APPLY(136, NULL, "{AnyVolumeDataSource: true}").r, 0);
         assert_int_equal(APPLY(136, NULL, "{AnyVolumeDataSource: false}").r, -EBADMSG);
         assert_string_equal(
@@ -110,9 +107,8 @@ static void test_locked_gates_keep_their_default(void **state)
         assert_int_equal(APPLY(134, NULL, "{APIServerTracing: false}").r, -EBADMSG);
 }
 
-static void test_dropped_gate_names_the_release(void **state)
+TEST(test_dropped_gate_names_the_release)
 {
-        (void)state;
         assert_int_equal(APPLY(134, NULL, "{AllowServiceLBStatusOnNonLB: false}").r, 0);
         assert_int_equal(APPLY(135, NULL, "{AllowServiceLBStatusOnNonLB: false}").r, -EBADMSG);
         assert_non_null(strstr(said, "AllowServiceLBStatusOnNonLB was dropped in 1.35"));
@@ -120,12 +116,11 @@ static void test_dropped_gate_names_the_release(void **state)
 }
 
 /* If only a bound is known, the message says so. */
-static void test_gate_that_was_dropped_long_ago(void **state)
+TEST(test_gate_that_was_dropped_long_ago)
 {
         static const char *const names[] = { "ServiceNodeExclusion", "CronJobTimeZone",
                                              "JobTrackingWithFinalizers", "Accelerators" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
                 char map[64];
 
@@ -140,17 +135,15 @@ static void test_gate_that_was_dropped_long_ago(void **state)
         assert_non_null(strstr(said, "ServiceNodeExclusion was dropped before 1.24,"));
 }
 
-static void test_gate_of_a_later_release(void **state)
+TEST(test_gate_of_a_later_release)
 {
-        (void)state;
         assert_int_equal(APPLY(135, NULL, "{AtomicFIFO: true}").r, -EBADMSG);
         assert_non_null(strstr(said, "AtomicFIFO comes with 1.36 and this is 1.35"));
         assert_non_null(strstr(said, "[LKG5015]"));
 }
 
-static void test_unknown_gate_names_the_nearest(void **state)
+TEST(test_unknown_gate_names_the_nearest)
 {
-        (void)state;
         assert_int_equal(APPLY(136, NULL, "{AtomicFIF0: true}").r, -EBADMSG);
         assert_string_equal(
                 said,
@@ -160,9 +153,8 @@ static void test_unknown_gate_names_the_nearest(void **state)
         assert_non_null(strstr(said, "remove the line"));
 }
 
-static void test_every_wrong_gate_is_named(void **state)
+TEST(test_every_wrong_gate_is_named)
 {
-        (void)state;
         assert_int_equal(APPLY(136, NULL, "{Aaaa: true, AnyVolumeDataSource: false, AppArmor: true}").r,
                          -EBADMSG);
         assert_non_null(strstr(said, "Aaaa"));
@@ -170,9 +162,8 @@ static void test_every_wrong_gate_is_named(void **state)
         assert_non_null(strstr(said, "AppArmor"));
 }
 
-static void test_gate_that_needs_another(void **state)
+TEST(test_gate_that_needs_another)
 {
-        (void)state;
         assert_int_equal(APPLY(136, NULL,
                                "{WindowsGracefulNodeShutdown: true, GracefulNodeShutdown: false, "
                                "GracefulNodeShutdownBasedOnPodPriority: false}")
@@ -203,14 +194,13 @@ static void test_gate_that_needs_another(void **state)
                 0);
 }
 
-static void test_advice_before_a_gate_goes(void **state)
+TEST(test_advice_before_a_gate_goes)
 {
         struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_value *map = flow(
                 "{AllowServiceExternalIPs: true, APIServerIdentity: true, CBORServingAndStorage: true}", 0);
         char *text;
 
-        (void)state;
         lkg_gate_advise(map, NULL, 136, true, &report);
         text = lkg_report_format(&report, NULL);
         assert_non_null(
@@ -224,20 +214,5 @@ static void test_advice_before_a_gate_goes(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_defaults_of_the_release),
-                cmocka_unit_test(test_later_maps_add_up),
-                cmocka_unit_test(test_all_alpha_leaves_alone_what_was_set),
-                cmocka_unit_test(test_all_alpha_is_cumulative),
-                cmocka_unit_test(test_locked_gates_keep_their_default),
-                cmocka_unit_test(test_dropped_gate_names_the_release),
-                cmocka_unit_test(test_gate_that_was_dropped_long_ago),
-                cmocka_unit_test(test_gate_of_a_later_release),
-                cmocka_unit_test(test_unknown_gate_names_the_nearest),
-                cmocka_unit_test(test_every_wrong_gate_is_named),
-                cmocka_unit_test(test_gate_that_needs_another),
-                cmocka_unit_test(test_advice_before_a_gate_goes),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, free_said);
+        return run_all(NULL, free_said);
 }

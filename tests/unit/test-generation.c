@@ -27,12 +27,11 @@ static void forget(struct lkg_candidate *candidate)
         free(candidate->text);
 }
 
-static void test_what_cannot_be_written_is_not_served(void **state)
+TEST(test_what_cannot_be_written_is_not_served)
 {
         static const enum lkg_format formats[] = { LKG_FORMAT_YAML, LKG_FORMAT_JSON };
         struct lkg_candidate candidate;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(formats); i++) {
                 judge_text("caf\xc3\xa9: yes", 9, formats[i], &candidate);
                 assert_int_equal(candidate.report.n_findings, 0);
@@ -49,13 +48,12 @@ static void test_what_cannot_be_written_is_not_served(void **state)
 }
 
 /* The reason for the refusal is already known. */
-static void test_what_is_refused_is_not_read_again(void **state)
+TEST(test_what_is_refused_is_not_read_again)
 {
         const struct lkg_judge_config config = { .release = 0 };
         struct lkg_candidate candidate = { .refs = 1, .state = LKG_CANDIDATE_VALID };
         struct lkg_judge *judge;
 
-        (void)state;
         candidate.doc = lkg_value_new_string("\xff", 1, NULL, 0, 0);
         lkg_report_add(&candidate.report, LKG_ERROR, 1001, NULL, "no document");
         assert_int_equal(lkg_judge_new(&config, &judge), 0);
@@ -63,14 +61,4 @@ static void test_what_is_refused_is_not_read_again(void **state)
         assert_int_equal(candidate.report.n_findings, 1);
         lkg_judge_free(judge);
         forget(&candidate);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_cannot_be_written_is_not_served),
-                cmocka_unit_test(test_what_is_refused_is_not_read_again),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

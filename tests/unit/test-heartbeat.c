@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the node's condition is written. Rule: docs/specification.md 5. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "core/remote/outbox.h"
 
 #define S     LKG_NSEC_PER_SEC
@@ -14,22 +8,20 @@
 #define NOW   (1000 * S)
 #define NEVER UINT64_MAX
 
-static void test_nothing_to_say(void **state)
+TEST(test_nothing_to_say)
 {
         struct lkg_heartbeat h = { 0 };
 
-        (void)state;
         assert_int_equal(lkg_heartbeat_due(&h), NEVER);
         lkg_heartbeat_kick(&h, NOW);
         assert_int_equal(lkg_heartbeat_due(&h), NEVER);
         assert_false(lkg_heartbeat_begin(&h, NOW));
 }
 
-static void test_a_change_at_once_and_again_after_five_minutes(void **state)
+TEST(test_a_change_at_once_and_again_after_five_minutes)
 {
         struct lkg_heartbeat h = { 0 };
 
-        (void)state;
         lkg_heartbeat_changed(&h, NOW);
         assert_int_equal(lkg_heartbeat_due(&h), NOW);
         assert_true(lkg_heartbeat_begin(&h, NOW));
@@ -43,11 +35,10 @@ static void test_a_change_at_once_and_again_after_five_minutes(void **state)
         assert_in_range(lkg_heartbeat_due(&h), NOW + 241 * S + 359999 * MS, NOW + 241 * S + 360 * S);
 }
 
-static void test_changes_at_most_once_a_second(void **state)
+TEST(test_changes_at_most_once_a_second)
 {
         struct lkg_heartbeat h = { 0 };
 
-        (void)state;
         lkg_heartbeat_changed(&h, NOW);
         (void)lkg_heartbeat_begin(&h, NOW);
         lkg_heartbeat_changed(&h, NOW + 1 * MS); /* while it is in flight */
@@ -63,11 +54,10 @@ static void test_changes_at_most_once_a_second(void **state)
         assert_int_equal(lkg_heartbeat_due(&h), NOW + 2 * S);
 }
 
-static void test_failures_back_off_whatever_changes(void **state)
+TEST(test_failures_back_off_whatever_changes)
 {
         struct lkg_heartbeat h = { 0 };
 
-        (void)state;
         lkg_heartbeat_changed(&h, NOW);
         (void)lkg_heartbeat_begin(&h, NOW);
         lkg_heartbeat_end(&h, false, 0, 0, NOW + 10 * MS);
@@ -83,16 +73,4 @@ static void test_failures_back_off_whatever_changes(void **state)
         (void)lkg_heartbeat_begin(&h, NOW + 6 * S);
         lkg_heartbeat_end(&h, false, 0, 0, NOW + 6 * S); /* from the start */
         assert_int_equal(lkg_heartbeat_due(&h), NOW + 6800 * MS);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_nothing_to_say),
-                cmocka_unit_test(test_a_change_at_once_and_again_after_five_minutes),
-                cmocka_unit_test(test_changes_at_most_once_a_second),
-                cmocka_unit_test(test_failures_back_off_whatever_changes),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include <sys/wait.h>
 
+#include "unit.h"
 #include "../../fs/supervisor/supervisor.h"
 
 #define LIMIT_NS (30 * LKG_NSEC_PER_SEC) /* for tests that do not reach it */
@@ -59,7 +55,7 @@ static bool has_children(void)
         return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-static void test_its_end(void **state)
+TEST(test_its_end)
 {
         struct heard heard = { 0 };
         const struct lkg_helper_work work = {
@@ -68,7 +64,6 @@ static void test_its_end(void **state)
         struct lkg_helper helper = { 0 };
         sd_event *event = loop();
 
-        (void)state;
         assert_int_equal(lkg_helper_start(&helper, event, &work), 0);
         assert_int_equal(lkg_helper_start(&helper, event, &work), -EBUSY);
         while (heard.n == 0)
@@ -80,9 +75,8 @@ static void test_its_end(void **state)
 }
 
 /* With any patience: @done is called once, and no zombie remains. */
-static void test_the_limit(void **state)
+TEST(test_the_limit)
 {
-        (void)state;
         for (int impatient = 0; impatient < 2; impatient++) {
                 struct heard heard = { 0 };
                 const struct lkg_helper_work work = { .run = hang,
@@ -105,9 +99,8 @@ static void test_the_limit(void **state)
         }
 }
 
-static void test_cancel(void **state)
+TEST(test_cancel)
 {
-        (void)state;
         for (int impatient = 0; impatient < 2; impatient++) {
                 struct heard heard = { 0 };
                 const struct lkg_helper_work work = { .run = hang,
@@ -126,15 +119,4 @@ static void test_cancel(void **state)
                 assert_int_equal(heard.n, 0);
                 sd_event_unref(event);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_its_end),
-                cmocka_unit_test(test_the_limit),
-                cmocka_unit_test(test_cancel),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

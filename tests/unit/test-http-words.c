@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* curl's errors in words; when a server wants another request. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#define UNIT_OWN_MAIN
 
-#include <cmocka.h>
 #include <openssl/x509_vfy.h>
 
 #include <lkg/process.h>
 
+#include "unit.h"
 #include "core/remote/http-internal.h"
 
 #define S   LKG_NSEC_PER_SEC
 #define NOW (UINT64_C(1794153600) * S) /* Sun, 08 Nov 2026 16:00:00 GMT */
 
-static void test_retry_after(void **state)
+TEST(test_retry_after)
 {
         static const struct {
                 const char *text;
@@ -45,7 +42,6 @@ static void test_retry_after(void **state)
                 { "Sun, 08 Nov 2026 16:00:30 GMT, or a little later than that, as we like", 0 },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 uint64_t ns = lkg_http_retry_after(rows[i].text, strlen(rows[i].text), NOW);
 
@@ -54,9 +50,8 @@ static void test_retry_after(void **state)
         }
 }
 
-static void test_retry_after_needs_no_final_nul(void **state)
+TEST(test_retry_after_needs_no_final_nul)
 {
-        (void)state;
         assert_int_equal(lkg_http_retry_after("123", 2, NOW), 12 * S);
         assert_int_equal(lkg_http_retry_after("Sun, 08 Nov 2026 16:00:30 GMTx", 29, NOW), 30 * S);
         assert_int_equal(lkg_http_retry_after(NULL, 0, NOW), 0);
@@ -84,11 +79,10 @@ static void expect(const struct lkg_http_failure *f, int error, const char *want
         assert_string_equal(words, want);
 }
 
-static void test_no_connection(void **state)
+TEST(test_no_connection)
 {
         struct lkg_http_failure f = failure(CURLE_COULDNT_CONNECT);
 
-        (void)state;
         f.os_error = ECONNREFUSED;
         expect(&f, -ECONNREFUSED, "api.example:6443: connection refused");
         f.os_error = EHOSTUNREACH;
@@ -101,14 +95,13 @@ static void test_no_connection(void **state)
         expect(&f, -ETIMEDOUT, "api.example:6443: no connection within 10 s");
 }
 
-static void test_a_proxy_is_named_without_its_password(void **state)
+TEST(test_a_proxy_is_named_without_its_password)
 {
         static const char *const urls[] = { "http://user:secret@proxy.example:3128",
                                             "socks5h://user:secret@proxy.example:3128/",
                                             "http://user:se@cret@proxy.example:3128?x" };
         struct lkg_http_failure f = failure(CURLE_COULDNT_CONNECT);
 
-        (void)state;
         f.os_error = ECONNREFUSED;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(urls); i++) {
                 f.proxy = urls[i];
@@ -122,7 +115,7 @@ static void test_a_proxy_is_named_without_its_password(void **state)
         expect(&f, -ECONNREFUSED, "the proxy answers 407 when asked for api.example:6443");
 }
 
-static void test_certificates(void **state)
+TEST(test_certificates)
 {
         static const struct {
                 long verify;
@@ -146,7 +139,6 @@ static void test_certificates(void **state)
         };
         struct lkg_http_failure f = failure(CURLE_PEER_FAILED_VERIFICATION);
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 f.verify = rows[i].verify;
                 f.has_ca = rows[i].has_ca;
@@ -154,11 +146,10 @@ static void test_certificates(void **state)
         }
 }
 
-static void test_the_certificate_of_a_proxy_is_not_the_servers(void **state)
+TEST(test_the_certificate_of_a_proxy_is_not_the_servers)
 {
         struct lkg_http_failure f = failure(CURLE_PEER_FAILED_VERIFICATION);
 
-        (void)state;
         f.proxy = "https://u:secret@proxy.example:3129";
         f.verify = X509_V_ERR_UNSPECIFIED; /* it was never checked */
         f.proxy_verify = X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
@@ -169,21 +160,19 @@ static void test_the_certificate_of_a_proxy_is_not_the_servers(void **state)
         expect(&f, -EPROTO, "the certificate of api.example:6443 is not signed by the CA of the kubeconfig");
 }
 
-static void test_a_proxy_of_the_environment_may_be_to_blame(void **state)
+TEST(test_a_proxy_of_the_environment_may_be_to_blame)
 {
         struct lkg_http_failure f = failure(CURLE_COULDNT_CONNECT);
 
-        (void)state;
         f.environment_proxy = true;
         f.os_error = ECONNREFUSED;
         expect(&f, -ECONNREFUSED, "api.example:6443, or the proxy of the environment: connection refused");
 }
 
-static void test_tls_and_broken_connections(void **state)
+TEST(test_tls_and_broken_connections)
 {
         struct lkg_http_failure f = failure(CURLE_SSL_CONNECT_ERROR);
 
-        (void)state;
         f.detail = "error:0A00010B:SSL routines::wrong version number";
         expect(&f, -EPROTO, "api.example:6443: no TLS: error:0A00010B:SSL routines::wrong version number");
         f.detail = "a\nb\x1b[1m\xff";
@@ -199,11 +188,10 @@ static void test_tls_and_broken_connections(void **state)
         expect(&f, -ECONNRESET, "api.example:6443: the connection broke before the reply was complete");
 }
 
-static void test_every_code_has_a_class_and_words(void **state)
+TEST(test_every_code_has_a_class_and_words)
 {
         char words[256];
 
-        (void)state;
         for (int code = CURLE_OK + 1; code < CURL_LAST; code++) {
                 struct lkg_http_failure f = failure((CURLcode)code);
 
@@ -227,17 +215,5 @@ static int load(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_retry_after),
-                cmocka_unit_test(test_retry_after_needs_no_final_nul),
-                cmocka_unit_test(test_no_connection),
-                cmocka_unit_test(test_a_proxy_is_named_without_its_password),
-                cmocka_unit_test(test_certificates),
-                cmocka_unit_test(test_the_certificate_of_a_proxy_is_not_the_servers),
-                cmocka_unit_test(test_a_proxy_of_the_environment_may_be_to_blame),
-                cmocka_unit_test(test_tls_and_broken_connections),
-                cmocka_unit_test(test_every_code_has_a_class_and_words),
-        };
-
-        return cmocka_run_group_tests(tests, load, NULL);
+        return run_all(load, NULL);
 }

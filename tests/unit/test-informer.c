@@ -3,15 +3,11 @@
  * The informer with a client that the test simulates: its requests, states, messages, and who may free it
  * when.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/documents.h>
 #include <lkg/client.h>
+
+#include "unit.h"
 
 #define MAX 2000u
 
@@ -224,11 +220,10 @@ static void end(struct listener *l)
 
 /* ---- tests ---- */
 
-static void test_reads_watches_and_tells(void **state)
+TEST(test_reads_watches_and_tells)
 {
         struct listener l;
 
-        (void)state;
         begin(&l);
         assert_int_equal(n_gets, 1);
         assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_STARTING);
@@ -250,11 +245,10 @@ static void test_reads_watches_and_tells(void **state)
         end(&l);
 }
 
-static void test_no_object_is_a_state(void **state)
+TEST(test_no_object_is_a_state)
 {
         struct listener l;
 
-        (void)state;
         begin(&l);
         answer(&get_call, LKG_API_NOT_FOUND, 404, "there is no such object", NULL);
         assert_string_equal(l.versions, "none ");
@@ -264,11 +258,10 @@ static void test_no_object_is_a_state(void **state)
         end(&l);
 }
 
-static void test_failure_and_its_words_until_the_next_success(void **state)
+TEST(test_failure_and_its_words_until_the_next_success)
 {
         struct listener l;
 
-        (void)state;
         begin(&l);
         answer(&get_call, LKG_API_FORBIDDEN, 403, "get configmaps kube-system/c is forbidden", NULL);
         assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_DOWN);
@@ -288,12 +281,11 @@ static void test_failure_and_its_words_until_the_next_success(void **state)
         end(&l);
 }
 
-static void test_long_words_are_cut(void **state)
+TEST(test_long_words_are_cut)
 {
         struct listener l;
         char words[512];
 
-        (void)state;
         memset(words, 'w', sizeof(words));
         words[sizeof(words) - 1] = '\0';
         begin(&l);
@@ -302,11 +294,10 @@ static void test_long_words_are_cut(void **state)
         end(&l);
 }
 
-static void test_an_object_that_is_another_one_is_no_state(void **state)
+TEST(test_an_object_that_is_another_one_is_no_state)
 {
         struct listener l;
 
-        (void)state;
         begin(&l);
         got("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"d\",\"uid\":\"a\",\"resourceVersion\":\"1\"}"
             "}");
@@ -318,7 +309,7 @@ static void test_an_object_that_is_another_one_is_no_state(void **state)
 }
 
 /* Faults that end a watch: the words say why, and no state is reported. */
-static void test_what_breaks_a_watch(void **state)
+TEST(test_what_breaks_a_watch)
 {
         static const struct {
                 const char *data;
@@ -340,7 +331,6 @@ static void test_what_breaks_a_watch(void **state)
                   "the API server broke the watch off: it does not say why" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct listener l;
 
@@ -358,12 +348,11 @@ static void test_what_breaks_a_watch(void **state)
         }
 }
 
-static void test_an_event_that_is_too_big(void **state)
+TEST(test_an_event_that_is_too_big)
 {
         char data[MAX + 1000];
         struct listener l;
 
-        (void)state;
         memset(data, ' ', sizeof(data));
         data[sizeof(data) - 1] = '\0';
         begin_watching(&l);
@@ -372,11 +361,10 @@ static void test_an_event_that_is_too_big(void **state)
         end(&l);
 }
 
-static void test_an_expired_watch_is_read_again_without_a_word(void **state)
+TEST(test_an_expired_watch_is_read_again_without_a_word)
 {
         struct listener l;
 
-        (void)state;
         begin_watching(&l);
         assert_true(send_data("{\"type\":\"ERROR\",\"object\":{\"reason\":\"Expired\",\"code\":410}}\n") <
                     0);
@@ -390,11 +378,10 @@ static void test_an_expired_watch_is_read_again_without_a_word(void **state)
         end(&l);
 }
 
-static void test_a_watch_may_begin_inside_the_one_before(void **state)
+TEST(test_a_watch_may_begin_inside_the_one_before)
 {
         struct listener l;
 
-        (void)state;
         begin(&l);
         answer(&get_call, LKG_API_NOT_FOUND, 404, "", NULL);
         opened();
@@ -408,11 +395,10 @@ static void test_a_watch_may_begin_inside_the_one_before(void **state)
         end(&l);
 }
 
-static void test_half_an_event_at_the_end_is_a_failure(void **state)
+TEST(test_half_an_event_at_the_end_is_a_failure)
 {
         struct listener l;
 
-        (void)state;
         begin_watching(&l);
         assert_int_equal(send_data("{\"type\":"), 0);
         answer(&watch_call, LKG_API_OK, 200, "", NULL);
@@ -422,11 +408,10 @@ static void test_half_an_event_at_the_end_is_a_failure(void **state)
         end(&l);
 }
 
-static void test_half_an_event_does_not_go_on_in_the_next_watch(void **state)
+TEST(test_half_an_event_does_not_go_on_in_the_next_watch)
 {
         struct listener l;
 
-        (void)state;
         begin_watching(&l);
         assert_int_equal(send_data("{\"type\":"), 0);
         lkg_informer_fetch(l.informer, true);
@@ -438,11 +423,10 @@ static void test_half_an_event_does_not_go_on_in_the_next_watch(void **state)
         end(&l);
 }
 
-static void test_a_watch_that_ends_at_once(void **state)
+TEST(test_a_watch_that_ends_at_once)
 {
         struct listener l;
 
-        (void)state;
         begin_watching(&l);
         answer(&watch_call, LKG_API_OK, 200, "", NULL);
         assert_string_equal(lkg_informer_look(l.informer).words,
@@ -450,11 +434,10 @@ static void test_a_watch_that_ends_at_once(void **state)
         end(&l);
 }
 
-static void test_a_refused_watch_says_what_is_missing(void **state)
+TEST(test_a_refused_watch_says_what_is_missing)
 {
         struct listener l;
 
-        (void)state;
         begin(&l);
         got(OBJECT("100"));
         answer(&watch_call, LKG_API_FORBIDDEN, 403, "watch configmaps kube-system/c is forbidden", NULL);
@@ -471,11 +454,10 @@ static void test_a_refused_watch_says_what_is_missing(void **state)
         end(&l);
 }
 
-static void test_what_cannot_be_sent_is_a_failure(void **state)
+TEST(test_what_cannot_be_sent_is_a_failure)
 {
         struct listener l;
 
-        (void)state;
         begin(&l);
         start_result = -ENOMEM;
         got(OBJECT("100")); /* the watch cannot be sent */
@@ -487,11 +469,10 @@ static void test_what_cannot_be_sent_is_a_failure(void **state)
         end(&l);
 }
 
-static void test_fetch_reads_while_the_watch_goes_on(void **state)
+TEST(test_fetch_reads_while_the_watch_goes_on)
 {
         struct listener l;
 
-        (void)state;
         begin_watching(&l);
         lkg_informer_fetch(l.informer, false);
         assert_int_equal(n_gets, 1); /* from the loop: the caller may be in any callback */
@@ -507,11 +488,10 @@ static void test_fetch_reads_while_the_watch_goes_on(void **state)
         end(&l);
 }
 
-static void test_anew_ends_what_is_under_way(void **state)
+TEST(test_anew_ends_what_is_under_way)
 {
         struct listener l;
 
-        (void)state;
         begin_watching(&l);
         lkg_informer_fetch(l.informer, false);
         turn(&l);
@@ -525,11 +505,10 @@ static void test_anew_ends_what_is_under_way(void **state)
         end(&l);
 }
 
-static void test_free_inside_its_own_callbacks(void **state)
+TEST(test_free_inside_its_own_callbacks)
 {
         struct listener l;
 
-        (void)state;
         begin(&l);
         l.free_in_state = &l.informer;
         got(OBJECT("100"));
@@ -556,12 +535,11 @@ static void test_free_inside_its_own_callbacks(void **state)
         end(&l);
 }
 
-static void test_free_another_one_inside_a_callback(void **state)
+TEST(test_free_another_one_inside_a_callback)
 {
         struct lkg_informer *other;
         struct listener l;
 
-        (void)state;
         begin_watching(&l);
         assert_non_null(watch_call);
         get_call = NULL;
@@ -585,13 +563,12 @@ static int on_local_work(sd_event_source *source, void *userdata)
         return ++*n_turns < 5 ? 0 : sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-static void test_whoever_waits_on_this_machine_goes_first(void **state)
+TEST(test_whoever_waits_on_this_machine_goes_first)
 {
         sd_event_source *local = NULL;
         unsigned n_turns = 0;
         struct listener l;
 
-        (void)state;
         begin(&l);
         n_gets = 0;
         lkg_informer_fetch(l.informer, /* anew= */ true);
@@ -604,12 +581,11 @@ static void test_whoever_waits_on_this_machine_goes_first(void **state)
         end(&l);
 }
 
-static void test_knows_what_it_follows(void **state)
+TEST(test_knows_what_it_follows)
 {
         struct lkg_resource resource = { "v1", "configmaps", "ConfigMap", "kube-system", "c" };
         struct listener l;
 
-        (void)state;
         begin(&l);
         assert_true(lkg_informer_is(l.informer, &resource));
         resource.ns = NULL;
@@ -620,40 +596,10 @@ static void test_knows_what_it_follows(void **state)
         end(&l);
 }
 
-static void test_names_of_modes(void **state)
+TEST(test_names_of_modes)
 {
-        (void)state;
         assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_STARTING), "starting");
         assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_WATCH), "watch");
         assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_POLL), "poll");
         assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_DOWN), "down");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_reads_watches_and_tells),
-                cmocka_unit_test(test_no_object_is_a_state),
-                cmocka_unit_test(test_failure_and_its_words_until_the_next_success),
-                cmocka_unit_test(test_long_words_are_cut),
-                cmocka_unit_test(test_an_object_that_is_another_one_is_no_state),
-                cmocka_unit_test(test_what_breaks_a_watch),
-                cmocka_unit_test(test_an_event_that_is_too_big),
-                cmocka_unit_test(test_an_expired_watch_is_read_again_without_a_word),
-                cmocka_unit_test(test_a_watch_may_begin_inside_the_one_before),
-                cmocka_unit_test(test_half_an_event_at_the_end_is_a_failure),
-                cmocka_unit_test(test_half_an_event_does_not_go_on_in_the_next_watch),
-                cmocka_unit_test(test_a_watch_that_ends_at_once),
-                cmocka_unit_test(test_a_refused_watch_says_what_is_missing),
-                cmocka_unit_test(test_what_cannot_be_sent_is_a_failure),
-                cmocka_unit_test(test_fetch_reads_while_the_watch_goes_on),
-                cmocka_unit_test(test_anew_ends_what_is_under_way),
-                cmocka_unit_test(test_free_inside_its_own_callbacks),
-                cmocka_unit_test(test_free_another_one_inside_a_callback),
-                cmocka_unit_test(test_whoever_waits_on_this_machine_goes_first),
-                cmocka_unit_test(test_knows_what_it_follows),
-                cmocka_unit_test(test_names_of_modes),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

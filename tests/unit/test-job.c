@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
 #include <lkg/process.h>
+
+#include "unit.h"
 
 #define LIMIT_NS (30 * LKG_NSEC_PER_SEC) /* for tests that do not reach it */
 #define SOON_NS  (50 * LKG_NSEC_PER_MSEC)
@@ -38,14 +35,13 @@ static int speak(void *userdata)
         return 7;
 }
 
-static void test_status_and_output(void **state)
+TEST(test_status_and_output)
 {
         char text[8], complaint[8];
         struct lkg_job_output out = { .data = text, .max = sizeof(text) },
                               err = { .data = complaint, .max = sizeof(complaint) };
         int status = 0;
 
-        (void)state;
         assert_int_equal(run(speak, (void *)(uintptr_t) "hello", LIMIT_NS, &out, &err, &status), 0);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
         assert_int_equal(out.size, 5);
@@ -57,25 +53,23 @@ static void test_status_and_output(void **state)
         assert_no_children();
 }
 
-static void test_one_pipe_for_both(void **state)
+TEST(test_one_pipe_for_both)
 {
         char text[8];
         struct lkg_job_output out = { .data = text, .max = sizeof(text) };
         int status = 0;
 
-        (void)state;
         assert_int_equal(run(speak, (void *)(uintptr_t) "ab", LIMIT_NS, &out, &out, &status), 0);
         assert_int_equal(out.size, 3);
         assert_memory_equal(text, "ab!", 3);
 }
 
-static void test_as_much_as_there_is_room(void **state)
+TEST(test_as_much_as_there_is_room)
 {
         char text[5];
         struct lkg_job_output out = { .data = text, .max = sizeof(text) };
         int status = 0;
 
-        (void)state;
         assert_int_equal(run(speak, (void *)(uintptr_t) "12345", LIMIT_NS, &out, NULL, &status), 0);
         assert_true(out.size == 5 && !out.cut);
         out = (struct lkg_job_output){ .data = text, .max = sizeof(text) };
@@ -99,13 +93,12 @@ static int chatter(void *userdata)
         return 0;
 }
 
-static void test_output_without_end(void **state)
+TEST(test_output_without_end)
 {
         char text[100];
         struct lkg_job_output out = { .data = text, .max = sizeof(text), .bounded = true };
         int status = 0;
 
-        (void)state;
         assert_int_equal(run(chatter, NULL, LIMIT_NS, &out, NULL, &status), -EFBIG);
         out = (struct lkg_job_output){ .data = text, .max = sizeof(text) };
         assert_int_equal(run(chatter, NULL, SOON_NS, &out, NULL, &status), -ETIMEDOUT);
@@ -130,11 +123,10 @@ static int resist(void *userdata)
         return hang(userdata);
 }
 
-static void test_the_limit(void **state)
+TEST(test_the_limit)
 {
         int status = 0;
 
-        (void)state;
         assert_int_equal(run(hang, NULL, SOON_NS, NULL, NULL, &status), -ETIMEDOUT);
         assert_int_equal(run(resist, NULL, SOON_NS, NULL, NULL, &status), -ETIMEDOUT);
         assert_no_children();
@@ -163,14 +155,13 @@ static int open_pipe(int *ret_fd)
         return ends[0];
 }
 
-static void test_its_processes_end_with_it(void **state)
+TEST(test_its_processes_end_with_it)
 {
         char bytes[2];
         int fd, end = open_pipe(&fd);
         const struct lkg_job_spec spec = { .run = leave_a_speaker, .fds = &fd, .n_fds = 1 };
         struct lkg_job job = LKG_JOB_INIT;
 
-        (void)state;
         assert_int_equal(lkg_job_start(&job, &spec, NULL, NULL), 0);
         lkg_close(fd);
         assert_int_equal(read(end, bytes, 1), 1); /* the process that it started is running */
@@ -192,14 +183,13 @@ static int leave_a_listener(void *userdata)
 }
 
 /* The end of the program counts, even if another process keeps its output open. */
-static void test_what_it_leaves_behind_is_not_waited_for(void **state)
+TEST(test_what_it_leaves_behind_is_not_waited_for)
 {
         char text[4];
         struct lkg_job_output out = { .data = text, .max = sizeof(text) };
         int ends[2], fd, status = 0;
         struct lkg_job_spec spec = { .run = leave_a_listener, .fds = &fd, .n_fds = 1 };
 
-        (void)state;
         assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
         fd = fcntl(ends[0], F_DUPFD_CLOEXEC, 100);
         assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
@@ -238,13 +228,12 @@ static int look_around(void *userdata)
         return getpgrp() == getpid() ? 0 : 4;
 }
 
-static void test_how_it_begins(void **state)
+TEST(test_how_it_begins)
 {
         int none = -1, three = 3, fd, status = -1;
         struct lkg_job_spec spec = { .run = look_around, .userdata = &none };
         sigset_t mask, old;
 
-        (void)state;
         fd = fcntl(STDOUT_FILENO, F_DUPFD, 50); /* not close-on-exec */
         assert_true(fd >= 50);
         (void)sigemptyset(&mask);
@@ -263,14 +252,13 @@ static void test_how_it_begins(void **state)
 
 /* ---- a job in an event loop ---- */
 
-static void test_cancel_and_reap(void **state)
+TEST(test_cancel_and_reap)
 {
         const struct lkg_job_spec hangs = { .run = hang },
                                   speaks = { .run = speak, .userdata = (void *)(uintptr_t) "" };
         struct lkg_job job = LKG_JOB_INIT;
         int r;
 
-        (void)state;
         assert_true(lkg_job_cancel(&job)); /* there is none */
         assert_int_equal(lkg_job_start(&job, &hangs, NULL, NULL), 0);
         assert_int_equal(lkg_job_reap(&job), -EAGAIN);
@@ -297,14 +285,13 @@ static int start_another(void *userdata)
 }
 
 /* A process that is killed by SIGKILL cannot end its own jobs. */
-static void test_it_ends_with_us(void **state)
+TEST(test_it_ends_with_us)
 {
         char bytes[2];
         int fd, end = open_pipe(&fd);
         struct lkg_job_spec spec = { .run = start_another, .userdata = &fd, .flags = LKG_JOB_KEEPS_FDS };
         struct lkg_job job = LKG_JOB_INIT;
 
-        (void)state;
         assert_int_equal(lkg_job_start(&job, &spec, NULL, NULL), 0);
         lkg_close(fd);
         assert_int_equal(read(end, bytes, 1), 1);
@@ -313,22 +300,4 @@ static void test_it_ends_with_us(void **state)
         lkg_close(end);
         assert_true(lkg_job_cancel(&job));
         assert_no_children();
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_status_and_output),
-                cmocka_unit_test(test_one_pipe_for_both),
-                cmocka_unit_test(test_as_much_as_there_is_room),
-                cmocka_unit_test(test_output_without_end),
-                cmocka_unit_test(test_the_limit),
-                cmocka_unit_test(test_its_processes_end_with_it),
-                cmocka_unit_test(test_what_it_leaves_behind_is_not_waited_for),
-                cmocka_unit_test(test_how_it_begins),
-                cmocka_unit_test(test_cancel_and_reap),
-                cmocka_unit_test(test_it_ends_with_us),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static int write_built(enum lkg_json_layout whole, enum lkg_json_layout inner, s
         return lkg_json_write(&json, buf);
 }
 
-static void test_layouts(void **state)
+TEST(test_layouts)
 {
         static const struct {
                 enum lkg_json_layout whole, inner;
@@ -97,7 +97,6 @@ static void test_layouts(void **state)
                   "}\n}" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -117,12 +116,11 @@ static void test_layouts(void **state)
         }
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
         lkg_json_list(&json, "none", LKG_JSON_LINES);
         lkg_json_end(&json);
@@ -140,7 +138,7 @@ static void test_lines(void **state)
 }
 
 /* What has to be escaped, and the ends of the ranges. */
-static void test_values(void **state)
+TEST(test_values)
 {
         static const struct {
                 const char *text, *want;
@@ -155,7 +153,6 @@ static void test_values(void **state)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf want = LKG_BUF_INIT, got = LKG_BUF_INIT;
                 LKG_CLEANUP(lkg_json_deinit) struct lkg_json one = LKG_JSON_INIT;
@@ -204,13 +201,12 @@ static void refuse(struct lkg_json *json, int want)
         lkg_json_deinit(json);
 }
 
-static void test_invalid_utf8_is_an_error(void **state)
+TEST(test_invalid_utf8_is_an_error)
 {
         static const char *const texts[] = {
                 "\xff", "a\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80", "x\x80y"
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 struct lkg_json json = LKG_JSON_INIT;
 
@@ -224,12 +220,11 @@ static void test_invalid_utf8_is_an_error(void **state)
 }
 
 /* A strange file name must not keep a status from being written. */
-static void test_words_of_others_are_mended(void **state)
+TEST(test_words_of_others_are_mended)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
 
-        (void)state;
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
         lkg_json_foreign(&json, "file", "50-\xff\xc3\xa9\n\xc3.conf");
         lkg_json_end(&json);
@@ -237,11 +232,10 @@ static void test_words_of_others_are_mended(void **state)
         assert_string_equal(buf.data, "{\"file\":\"50-\\\\xff\xc3\xa9\\n\\\\xc3.conf\"}");
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
         static const char *const names[] = { "a\"b", "a\\b", "\n", "\x7f", "\xc3\xa9" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
                 struct lkg_json json = LKG_JSON_INIT;
 
@@ -251,12 +245,11 @@ static void test_names(void **state)
         }
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_json json = LKG_JSON_INIT;
 
-        (void)state;
         for (unsigned i = 0; i < LKG_JSON_DEPTH_MAX; i++)
                 lkg_json_list(&json, NULL, i ? LKG_JSON_AROUND : LKG_JSON_PRETTY);
         for (unsigned i = 0; i < LKG_JSON_DEPTH_MAX; i++)
@@ -268,12 +261,11 @@ static void test_depth(void **state)
         refuse(&json, -E2BIG);
 }
 
-static void test_size(void **state)
+TEST(test_size)
 {
         LKG_CLEANUP(lkg_freep) char *text = malloc(1u << 20);
         struct lkg_json json = LKG_JSON_INIT;
 
-        (void)state;
         assert_non_null(text);
         memset(text, 'x', 1u << 20);
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
@@ -286,7 +278,7 @@ static void test_size(void **state)
 }
 
 /* The text is complete, or there is none: never an unwanted null, never a truncated text. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
 #if HAVE_FAILURES
         static const enum lkg_json_layout whole[] = { LKG_JSON_TIGHT, LKG_JSON_PRETTY },
@@ -294,7 +286,6 @@ static void test_no_memory(void **state)
                                                       LKG_JSON_LINES };
         void *volatile probe;
 
-        (void)state;
         n_left = 0;
         probe = malloc(1);
         n_left = -1;
@@ -323,17 +314,15 @@ static void test_no_memory(void **state)
                 }
         }
 #else
-        (void)state;
 #endif
 }
 
-static void test_another_reader_reads_the_same(void **state)
+TEST(test_another_reader_reads_the_same)
 {
         static const enum lkg_json_layout inner[] = { LKG_JSON_AROUND, LKG_JSON_TIGHT, LKG_JSON_ROW,
                                                       LKG_JSON_LINES };
         struct lkg_value *first = NULL;
 
-        (void)state;
         for (unsigned i = 0; i < 2 * LKG_ARRAY_SIZE(inner); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
                 struct lkg_report report = LKG_REPORT_INIT;
@@ -356,7 +345,7 @@ static void test_another_reader_reads_the_same(void **state)
 
 static const struct lkg_json_change no_change = { NULL };
 
-static void test_read_flat(void **state)
+TEST(test_read_flat)
 {
         static const char text[] =
                 "{\"a\":\"x\\u202e\\\"\\n/\",\"b\":18446744073709551615,\"c\":-5,\"d\":true,\"e\":null,"
@@ -365,7 +354,6 @@ static void test_read_flat(void **state)
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_json_flat_freep) struct json_object *object = NULL;
 
-        (void)state;
         assert_int_equal(lkg_json_read_flat(text, strlen(text), &object), 0);
         assert_string_equal(lkg_json_get(object, "a"), "x\xe2\x80\xae\"\n/");
         assert_null(lkg_json_get(object, "b"));
@@ -378,7 +366,7 @@ static void test_read_flat(void **state)
         assert_string_equal(buf.data, text);
 }
 
-static void test_changes_of_a_flat_one(void **state)
+TEST(test_changes_of_a_flat_one)
 {
         static const struct lkg_json_change changes[] = {
                 { "z", "new" }, { "a", "again" }, { "b", NULL }, { NULL }
@@ -386,7 +374,6 @@ static void test_changes_of_a_flat_one(void **state)
         LKG_CLEANUP(lkg_json_flat_freep) struct json_object *object = NULL;
         static const char text[] = "{\"a\":1,\"b\":2}";
 
-        (void)state;
         assert_int_equal(lkg_json_read_flat(text, strlen(text), &object), 0);
         for (unsigned i = 0; i < 2; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -401,7 +388,7 @@ static void test_changes_of_a_flat_one(void **state)
         }
 }
 
-static void test_what_is_not_flat_is_refused(void **state)
+TEST(test_what_is_not_flat_is_refused)
 {
         static const char *const texts[] = { "",
                                              "[]",
@@ -420,7 +407,6 @@ static void test_what_is_not_flat_is_refused(void **state)
         LKG_CLEANUP(lkg_freep) char *large = malloc(LKG_JSON_FLAT_MAX + 1);
         LKG_CLEANUP(lkg_json_flat_freep) struct json_object *object = NULL;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 assert_int_equal(lkg_json_read_flat(texts[i], strlen(texts[i]), &object), -EBADMSG);
         assert_int_equal(lkg_json_read_flat("{}\0", 3, &object), -EBADMSG);
@@ -430,25 +416,4 @@ static void test_what_is_not_flat_is_refused(void **state)
         assert_int_equal(lkg_json_read_flat(large, LKG_JSON_FLAT_MAX + 1, &object), -EBADMSG);
         assert_null(object);
         assert_int_equal(lkg_json_read_flat(large, LKG_JSON_FLAT_MAX, &object), 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_layouts),
-                cmocka_unit_test(test_lines),
-                cmocka_unit_test(test_values),
-                cmocka_unit_test(test_invalid_utf8_is_an_error),
-                cmocka_unit_test(test_words_of_others_are_mended),
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_depth),
-                cmocka_unit_test(test_size),
-                cmocka_unit_test(test_no_memory),
-                cmocka_unit_test(test_another_reader_reads_the_same),
-                cmocka_unit_test(test_read_flat),
-                cmocka_unit_test(test_changes_of_a_flat_one),
-                cmocka_unit_test(test_what_is_not_flat_is_refused),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,9 +88,8 @@ static const struct {
           "f:the path names a field that does not exist" },
 };
 
-static void test_table(void **state)
+TEST(test_table)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_value *base = doc(rows[i].base), *patch = doc_from(rows[i].patch, 0),
                                  *result = NULL;
@@ -116,13 +115,12 @@ static void test_table(void **state)
 }
 
 /* Each copy of /a below itself doubles the tree: forty of them would make 10^12 values. */
-static void test_copies_are_bounded(void **state)
+TEST(test_copies_are_bounded)
 {
         struct lkg_buf text = LKG_BUF_INIT;
         struct lkg_value *base = doc("{\"a\":{\"x\":1}}"), *patch, *result = NULL;
         struct lkg_report report = LKG_REPORT_INIT;
 
-        (void)state;
         for (unsigned i = 0; i < 40; i++)
                 lkg_buf_printf(&text, "%s{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/c%u\"}",
                                i ? "," : "[", i);
@@ -137,7 +135,7 @@ static void test_copies_are_bounded(void **state)
         lkg_buf_deinit(&text);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
         static const struct {
                 const char *name;
@@ -157,7 +155,6 @@ static void test_names(void **state)
                 { "xkubeletconfiguration.yaml", 0, LKG_PATCH_STRATEGIC },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
                 enum lkg_patch_type type = LKG_PATCH_STRATEGIC;
 
@@ -165,15 +162,4 @@ static void test_names(void **state)
                 if (names[i].r > 0)
                         assert_int_equal(type, names[i].type);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_copies_are_bounded),
-                cmocka_unit_test(test_names),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

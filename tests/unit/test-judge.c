@@ -86,13 +86,12 @@ static const char *served(const struct stack *s, const char *path)
         return value ? json(value) : "nothing";
 }
 
-static void test_defaults_layers_and_flags(void **state)
+TEST(test_defaults_layers_and_flags)
 {
         static const char *const words[] = { "--max-pods=7" };
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         config.flags = words;
         config.n_flags = 1;
         set_up(&s, &config, HEADER "maxPods: 5\nport: 1\n", HEADER "maxPods: 6\n");
@@ -105,11 +104,10 @@ static void test_defaults_layers_and_flags(void **state)
         tear_down(&s);
 }
 
-static void test_findings_stand_in_their_layer(void **state)
+TEST(test_findings_stand_in_their_layer)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER "maxPods: many\n", NULL);
         assert_string_equal(judge(&s), "/e/base.yaml:3:10: error: maxPods: \"many\" is a string where an "
                                        "integer is wanted [LKG5001]\n");
@@ -122,12 +120,11 @@ static void test_findings_stand_in_their_layer(void **state)
 }
 
 /* Findings that do not fit into the list are counted, and the count is reported. */
-static void test_more_errors_than_are_listed_are_counted(void **state)
+TEST(test_more_errors_than_are_listed_are_counted)
 {
         struct lkg_buf text = LKG_BUF_INIT;
         struct stack s;
 
-        (void)state;
         lkg_buf_puts(&text, HEADER "evictionHard:\n");
         for (unsigned i = 0; i < LKG_FINDINGS_MAX + 7; i++)
                 lkg_buf_printf(&text, "  r%u: [x]\n", i);
@@ -142,14 +139,13 @@ static void test_more_errors_than_are_listed_are_counted(void **state)
 }
 
 /* Advice about many layers: only as much as can be listed is kept, and errors are listed first. */
-static void test_advice_is_counted_where_it_is_not_kept(void **state)
+TEST(test_advice_is_counted_where_it_is_not_kept)
 {
         struct lkg_judge_config config = plain;
         struct lkg_buf text = LKG_BUF_INIT;
         size_t n_kept = 0;
         struct stack s;
 
-        (void)state;
         config.lint = true;
         lkg_buf_puts(&text, HEADER);
         for (unsigned i = 0; i < 600; i++)
@@ -180,7 +176,7 @@ static void test_advice_is_counted_where_it_is_not_kept(void **state)
  * Must be readable at three in the morning: no useless advice, nothing about values that were not written by
  * the user.
  */
-static void test_mistakes_are_said_once_and_as_they_were_written(void **state)
+TEST(test_mistakes_are_said_once_and_as_they_were_written)
 {
         static const char *const cases[][2] = {
                 { "maxPods: x", "maxPods: \"x\" is a string where an integer is wanted [" },
@@ -206,7 +202,6 @@ static void test_mistakes_are_said_once_and_as_they_were_written(void **state)
         };
         struct lkg_judge_config config = plain;
 
-        (void)state;
         config.lint = true;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -223,11 +218,10 @@ static void test_mistakes_are_said_once_and_as_they_were_written(void **state)
 }
 
 /* A rule between fields of two layers names both places. */
-static void test_both_places_are_named(void **state)
+TEST(test_both_places_are_named)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER "imageGCLowThresholdPercent: 60\n",
                HEADER "imageGCHighThresholdPercent: 50\n");
         assert_string_equal(judge(&s),
@@ -236,11 +230,10 @@ static void test_both_places_are_named(void **state)
         tear_down(&s);
 }
 
-static void test_version_that_nobody_knows_is_refused(void **state)
+TEST(test_version_that_nobody_knows_is_refused)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, "apiVersion: kubelet.config.k8s.io/v9\nkind: KubeletConfiguration\n", NULL);
         assert_string_equal(
                 judge(&s),
@@ -255,11 +248,10 @@ static void test_version_that_nobody_knows_is_refused(void **state)
 }
 
 /* An unknown kind in the component's API group is refused; other kinds are ignored. */
-static void test_kind_that_nobody_knows_is_refused(void **state)
+TEST(test_kind_that_nobody_knows_is_refused)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain,
                "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguraton\nmaxPods: -5\n", NULL);
         assert_string_equal(judge(&s),
@@ -276,12 +268,11 @@ static void test_kind_that_nobody_knows_is_refused(void **state)
 }
 
 /* A component with a table reads one kind; other kinds are not its documents. */
-static void test_kind_of_another_component_is_refused(void **state)
+TEST(test_kind_of_another_component_is_refused)
 {
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         assert_null(lkg_schema_reader("kube-scheduler"));
         config.component = lkg_schema_reader("kubelet");
         set_up(&s, &config, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
@@ -308,11 +299,10 @@ static void test_kind_of_another_component_is_refused(void **state)
 }
 
 /* Rule: docs/specification.md 3.6. */
-static void test_value_is_served_that_one_file_would_lack(void **state)
+TEST(test_value_is_served_that_one_file_would_lack)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER "nodeStatusUpdateFrequency: 20s\n",
                HEADER "nodeStatusUpdateFrequency: 10s\n");
         assert_non_null(strstr(judge(&s), "note: nodeStatusReportFrequency: "));
@@ -322,11 +312,10 @@ static void test_value_is_served_that_one_file_would_lack(void **state)
         tear_down(&s);
 }
 
-static void test_what_is_served_explicitly_is_said_without_secrets(void **state)
+TEST(test_what_is_served_explicitly_is_said_without_secrets)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER, HEADER "STATICPODURL: https://u:s3cret@h/x?token=s3cret\n");
         assert_non_null(strstr(judge(&s), "[LKG5024]"));
         assert_null(strstr(s.said, "s3cret"));
@@ -335,11 +324,10 @@ static void test_what_is_served_explicitly_is_said_without_secrets(void **state)
 }
 
 /* An empty list in the base is lost if there are drop-ins. */
-static void test_empty_list_is_lost_with_drop_ins(void **state)
+TEST(test_empty_list_is_lost_with_drop_ins)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER "enforceNodeAllocatable: []\n", NULL);
         (void)judge(&s);
         assert_string_equal(served(&s, "enforceNodeAllocatable"), "[]");
@@ -351,11 +339,10 @@ static void test_empty_list_is_lost_with_drop_ins(void **state)
         tear_down(&s);
 }
 
-static void test_without_a_base_the_flags_defaults_count(void **state)
+TEST(test_without_a_base_the_flags_defaults_count)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, NULL, HEADER "maxPods: 5\n");
         (void)judge(&s);
         assert_string_equal(effective(&s, "readOnlyPort"), "10255");
@@ -369,7 +356,7 @@ static void test_without_a_base_the_flags_defaults_count(void **state)
  * In one file the setting works wherever it was written: it is not served if it has no effect in its
  * drop-in.
  */
-static void test_eviction_defaults_of_a_drop_in_have_no_effect(void **state)
+TEST(test_eviction_defaults_of_a_drop_in_have_no_effect)
 {
         static const char *const layers[][2] = {
                 { "evictionHard: {memory.available: 1Gi}\n", "mergeDefaultEvictionSettings: true\n" },
@@ -379,7 +366,6 @@ static void test_eviction_defaults_of_a_drop_in_have_no_effect(void **state)
         };
         struct stack s;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(layers); i++) {
                 LKG_CLEANUP(lkg_freep) char *base = NULL;
                 LKG_CLEANUP(lkg_freep) char *over = NULL;
@@ -405,11 +391,10 @@ static void test_eviction_defaults_of_a_drop_in_have_no_effect(void **state)
         tear_down(&s);
 }
 
-static void test_relative_path_of_the_base_is_made_absolute(void **state)
+TEST(test_relative_path_of_the_base_is_made_absolute)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER "staticPodPath: m\nvolumePluginDir: ../v\n", NULL);
         (void)judge(&s);
         assert_string_equal(effective(&s, "staticPodPath"), "\"/e/m\"");
@@ -428,14 +413,13 @@ static const char *layer_of(const struct stack *s, const char *path)
 }
 
 /* A typed document has no zero values, so each has to be looked up. */
-static void test_zero_values_come_from_where_they_were_written(void **state)
+TEST(test_zero_values_come_from_where_they_were_written)
 {
         static const char *const words[] = { "--streaming-connection-idle-timeout=0",
                                              "--runtime-request-timeout=0", "--runtime-request-timeout=1s" };
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         config.flags = words;
         config.n_flags = 3;
         set_up(&s, &config, HEADER "imageMaximumGCAge: 0s\nlogging: {verbosity: 0}\n",
@@ -457,13 +441,12 @@ static void test_zero_values_come_from_where_they_were_written(void **state)
 }
 
 /* --vmodule adds to the list of the document. */
-static void test_list_that_a_flag_adds_to_is_the_flags(void **state)
+TEST(test_list_that_a_flag_adds_to_is_the_flags)
 {
         static const char *const words[] = { "--vmodule=b=2" };
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         config.flags = words;
         config.n_flags = 1;
         set_up(&s, &config, HEADER "logging: {vmodule: [{filePattern: a, verbosity: 3}]}\n", NULL);
@@ -476,13 +459,12 @@ static void test_list_that_a_flag_adds_to_is_the_flags(void **state)
 }
 
 /* A flag that removes a value does not change the document. */
-static void test_flags_do_not_change_what_is_served(void **state)
+TEST(test_flags_do_not_change_what_is_served)
 {
         static const char *const words[] = { "--authentication-token-webhook-cache-ttl=0" };
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         config.flags = words;
         config.n_flags = 1;
         set_up(&s, &config, HEADER "authentication: {webhook: {cacheTTL: 5m}}\n", NULL);
@@ -493,13 +475,12 @@ static void test_flags_do_not_change_what_is_served(void **state)
 }
 
 /* The same document judged twice: nothing from the first time is left in it. */
-static void test_judging_does_not_change_the_layers(void **state)
+TEST(test_judging_does_not_change_the_layers)
 {
         struct lkg_judge_config config = plain;
         struct stack s;
         char *first;
 
-        (void)state;
         config.lint = true;
         set_up(&s, &config,
                HEADER "featureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: "
@@ -525,11 +506,10 @@ static size_t count(const char *text, const char *word)
 }
 
 /* No file can express it: the component rounds what it reads, but not what it merges. */
-static void test_fraction_of_a_drop_in_is_served_with_a_note(void **state)
+TEST(test_fraction_of_a_drop_in_is_served_with_a_note)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, NULL, HEADER "reservedMemory: [{numaNode: 0, limits: {memory: 1n}}]\n");
         assert_int_equal(count(judge(&s), "[LKG5028]"), 1);
         assert_int_equal(s.candidate.report.n_severity[LKG_ERROR], 0);
@@ -540,11 +520,10 @@ static void test_fraction_of_a_drop_in_is_served_with_a_note(void **state)
 }
 
 /* 1e20 of a base becomes 100E when drop-ins are merged, which the component reads as 0. */
-static void test_quantity_that_changes_by_merging_is_served_as_merged(void **state)
+TEST(test_quantity_that_changes_by_merging_is_served_as_merged)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain,
                HEADER "logging: {options: {json: {infoBufferSize: \"100000000000000000000\"}}}\n", NULL);
         assert_non_null(strstr(judge(&s), "[LKG5033]"));
@@ -560,13 +539,12 @@ static void test_quantity_that_changes_by_merging_is_served_as_merged(void **sta
 
 /* ---- caching ---- */
 
-static void test_unchanged_layers_are_not_linted_again(void **state)
+TEST(test_unchanged_layers_are_not_linted_again)
 {
         struct lkg_judge_config config = plain;
         const struct lkg_finding *kept;
         struct stack s;
 
-        (void)state;
         config.lint = true;
         set_up(&s, &config, HEADER, HEADER "maxPodz: 5\n");
         put_layer(&s, 2, LKG_LAYER_DROPIN, "2.conf", HEADER "portt: 5\n");
@@ -580,12 +558,11 @@ static void test_unchanged_layers_are_not_linted_again(void **state)
         tear_down(&s);
 }
 
-static void test_layer_that_goes_takes_its_findings_along(void **state)
+TEST(test_layer_that_goes_takes_its_findings_along)
 {
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         config.lint = true;
         set_up(&s, &config, HEADER, HEADER "maxPodz: 5\n");
         assert_non_null(strstr(judge(&s), "maxPodz"));
@@ -596,11 +573,10 @@ static void test_layer_that_goes_takes_its_findings_along(void **state)
         tear_down(&s);
 }
 
-static void test_another_base_is_loaded(void **state)
+TEST(test_another_base_is_loaded)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER "maxPods: 5\n", HEADER "port: 1\n");
         (void)judge(&s);
         assert_string_equal(effective(&s, "maxPods"), "5");
@@ -661,13 +637,12 @@ static const char *judge_broken(struct stack *s)
  * A broken base, no base at all, a drop-in alone: the second is judged although the first had no base
  * either.
  */
-static void test_broken_base_is_not_an_absent_one(void **state)
+TEST(test_broken_base_is_not_an_absent_one)
 {
         static const char *const wrong[][2] = { { "maxPods: -5\n", "maxPods: -5 is out of range" },
                                                 { "featureGates: {Nope: true}\n",
                                                   "no feature gate \"Nope\"" } };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
                 LKG_CLEANUP(lkg_freep) char *text = NULL;
                 struct stack s;
@@ -687,14 +662,13 @@ static void test_broken_base_is_not_an_absent_one(void **state)
 }
 
 /* An empty patch file is no broken base: layers above it are judged. */
-static void test_patch_that_holds_nothing_hides_no_mistake(void **state)
+TEST(test_patch_that_holds_nothing_hides_no_mistake)
 {
         struct lkg_layer_info idle = {
                 .role = LKG_LAYER_PATCH, .name = "p", .file = "p", .beside = "p", .idle = true
         };
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, NULL, HEADER "maxPods: -5\n");
         assert_int_equal(candidate_build(s.layers, s.n, &s.candidate), 0);
         s.candidate.layers[1] = s.candidate.layers[0]; /* there is room for one more */
@@ -706,13 +680,12 @@ static void test_patch_that_holds_nothing_hides_no_mistake(void **state)
         tear_down(&s);
 }
 
-static void test_mistake_of_the_command_line_stays_said(void **state)
+TEST(test_mistake_of_the_command_line_stays_said)
 {
         static const char *const words[] = { "--feature-gates=Nope=true" };
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         config.flags = words;
         config.n_flags = 1;
         set_up(&s, &config, HEADER, NULL);
@@ -725,7 +698,7 @@ static void test_mistake_of_the_command_line_stays_said(void **state)
 }
 
 /* `featureGates:` without a value or with a non-map, below a gate that a later layer sets. */
-static void test_gates_over_what_is_no_map(void **state)
+TEST(test_gates_over_what_is_no_map)
 {
         static const char *const values[] = { "", "null", "[]", "[1]", "\"\"", "5", "text", "true", "{}" };
         static const struct {
@@ -736,7 +709,6 @@ static void test_gates_over_what_is_no_map(void **state)
                      { LKG_LAYER_DROPIN, "2.conf", "AllBeta" } };
         struct lkg_judge_config config = plain;
 
-        (void)state;
         config.lint = true;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(values); i++) {
                 for (size_t k = 0; k < LKG_ARRAY_SIZE(over); k++) {
@@ -762,11 +734,10 @@ static void test_gates_over_what_is_no_map(void **state)
         }
 }
 
-static void test_another_kind_is_learned(void **state)
+TEST(test_another_kind_is_learned)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER, NULL);
         (void)judge(&s);
         put_layer(&s, 0, LKG_LAYER_BASE, "base.yaml", PROXY);
@@ -775,12 +746,11 @@ static void test_another_kind_is_learned(void **state)
         tear_down(&s);
 }
 
-static void test_another_release_is_judged_by(void **state)
+TEST(test_another_release_is_judged_by)
 {
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         set_up(&s, &config, HEADER "featureGates: {AllowServiceLBStatusOnNonLB: false}\n", NULL);
         assert_non_null(strstr(judge(&s), "[LKG5014]"));
         config.release = 134;
@@ -790,12 +760,11 @@ static void test_another_release_is_judged_by(void **state)
 }
 
 /* The effective document of a generation that was served before, without its layers. */
-static void test_effective_document_of_a_served_one(void **state)
+TEST(test_effective_document_of_a_served_one)
 {
         struct lkg_value *value = NULL, *broken;
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER "maxPods: 5\n", NULL);
         (void)judge(&s);
         assert_int_equal(lkg_judge_document(s.judge, s.candidate.doc, &value), 0);
@@ -882,7 +851,7 @@ static void spoil_all(struct lkg_judge_config *config, const char *base, const s
 }
 
 /* No rule uses a field that could not be read, whatever else the document says. */
-static void test_nothing_follows_from_what_could_not_be_read(void **state)
+TEST(test_nothing_follows_from_what_could_not_be_read)
 {
         static const char *const bases[] = {
                 HEADER,
@@ -899,7 +868,6 @@ static void test_nothing_follows_from_what_could_not_be_read(void **state)
         };
         struct lkg_judge_config config = plain;
 
-        (void)state;
         config.lint = true;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(bases); i++) {
                 const struct lkg_schema *schema = NULL;
@@ -914,11 +882,10 @@ static void test_nothing_follows_from_what_could_not_be_read(void **state)
 }
 
 /* The same for gates: every one that another needs, and every one that a field needs. */
-static void test_nothing_follows_from_a_gate_that_could_not_be_read(void **state)
+TEST(test_nothing_follows_from_a_gate_that_could_not_be_read)
 {
         struct lkg_judge_config config = plain;
 
-        (void)state;
         for (size_t i = 0; i < lkg_n_gate_needs; i++) {
                 LKG_CLEANUP(lkg_freep) char *base = NULL, *path = NULL;
 
@@ -938,7 +905,7 @@ static void test_nothing_follows_from_a_gate_that_could_not_be_read(void **state
 }
 
 /* A component of a release without tables: what the nearest release knows is judged, and no gate refuses a document. */
-static void test_releases_without_tables(void **state)
+TEST(test_releases_without_tables)
 {
         static const struct {
                 unsigned release;
@@ -954,7 +921,6 @@ static void test_releases_without_tables(void **state)
         struct lkg_judge_config config = plain;
         struct stack s;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char base[256];
 
@@ -974,57 +940,13 @@ static void test_releases_without_tables(void **state)
 }
 
 /* What could be read is judged as before: in its own layer, and where a later one says something right. */
-static void test_a_later_layer_makes_up_for_what_could_not_be_read(void **state)
+TEST(test_a_later_layer_makes_up_for_what_could_not_be_read)
 {
         struct stack s;
 
-        (void)state;
         set_up(&s, &plain, HEADER "shutdownGracePeriod: 30s,\n",
                HEADER "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 10s\nmaxPods: -1\n");
         assert_non_null(strstr(judge(&s), "shutdownGracePeriodCriticalPods: \"10s\" must not be more than"));
         assert_non_null(strstr(s.said, "maxPods: -1 is out of range"));
         tear_down(&s);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_defaults_layers_and_flags),
-                cmocka_unit_test(test_findings_stand_in_their_layer),
-                cmocka_unit_test(test_more_errors_than_are_listed_are_counted),
-                cmocka_unit_test(test_advice_is_counted_where_it_is_not_kept),
-                cmocka_unit_test(test_mistakes_are_said_once_and_as_they_were_written),
-                cmocka_unit_test(test_both_places_are_named),
-                cmocka_unit_test(test_kind_that_nobody_knows_is_refused),
-                cmocka_unit_test(test_kind_of_another_component_is_refused),
-                cmocka_unit_test(test_version_that_nobody_knows_is_refused),
-                cmocka_unit_test(test_value_is_served_that_one_file_would_lack),
-                cmocka_unit_test(test_what_is_served_explicitly_is_said_without_secrets),
-                cmocka_unit_test(test_empty_list_is_lost_with_drop_ins),
-                cmocka_unit_test(test_without_a_base_the_flags_defaults_count),
-                cmocka_unit_test(test_eviction_defaults_of_a_drop_in_have_no_effect),
-                cmocka_unit_test(test_relative_path_of_the_base_is_made_absolute),
-                cmocka_unit_test(test_zero_values_come_from_where_they_were_written),
-                cmocka_unit_test(test_list_that_a_flag_adds_to_is_the_flags),
-                cmocka_unit_test(test_flags_do_not_change_what_is_served),
-                cmocka_unit_test(test_judging_does_not_change_the_layers),
-                cmocka_unit_test(test_fraction_of_a_drop_in_is_served_with_a_note),
-                cmocka_unit_test(test_quantity_that_changes_by_merging_is_served_as_merged),
-                cmocka_unit_test(test_unchanged_layers_are_not_linted_again),
-                cmocka_unit_test(test_layer_that_goes_takes_its_findings_along),
-                cmocka_unit_test(test_another_base_is_loaded),
-                cmocka_unit_test(test_broken_base_is_not_an_absent_one),
-                cmocka_unit_test(test_patch_that_holds_nothing_hides_no_mistake),
-                cmocka_unit_test(test_mistake_of_the_command_line_stays_said),
-                cmocka_unit_test(test_gates_over_what_is_no_map),
-                cmocka_unit_test(test_another_kind_is_learned),
-                cmocka_unit_test(test_another_release_is_judged_by),
-                cmocka_unit_test(test_effective_document_of_a_served_one),
-                cmocka_unit_test(test_nothing_follows_from_what_could_not_be_read),
-                cmocka_unit_test(test_nothing_follows_from_a_gate_that_could_not_be_read),
-                cmocka_unit_test(test_releases_without_tables),
-                cmocka_unit_test(test_a_later_layer_makes_up_for_what_could_not_be_read),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

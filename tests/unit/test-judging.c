@@ -3,18 +3,13 @@
  * The note about what an engine is judging, as its successor and the supervisor see it.
  * Rule: docs/specification.md 6.4.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <lkg/admission.h>
 
+#include "unit.h"
 #include "fs/supervisor/pace.h"
 #include "tmpdir.h"
 
@@ -65,12 +60,11 @@ static struct lkg_judging *open_in(int dirfd)
         return judging;
 }
 
-static void test_a_successor_finds_it(void **state)
+TEST_WITH(test_a_successor_finds_it, make_dir, remove_dir)
 {
         int dirfd = dirfd_of_test;
         struct lkg_judging *dead = open_in(dirfd), *living;
 
-        (void)state;
         assert_int_equal(dead->since_ns, 0);
         add(dead, "50-x.conf", "aa");
         assert_int_not_equal(dead->since_ns, 0);
@@ -86,13 +80,12 @@ static void test_a_successor_finds_it(void **state)
         lkg_judging_close(living);
 }
 
-static void test_what_harmed_nobody_is_known(void **state)
+TEST_WITH(test_what_harmed_nobody_is_known, make_dir, remove_dir)
 {
         int dirfd = dirfd_of_test;
         struct lkg_judging *judging = open_in(dirfd);
         const struct lkg_judging_key a = key("50-x.conf", "aa"), b = key("50-x.conf", "bb");
 
-        (void)state;
         add(judging, "50-x.conf", "aa");
         lkg_judging_done(judging); /* read, and skipped because another layer is wrong */
         assert_false(lkg_judging_knows(judging, &a));
@@ -115,24 +108,22 @@ static void test_what_harmed_nobody_is_known(void **state)
         lkg_judging_close(judging);
 }
 
-static void test_the_place_and_the_component_count(void **state)
+TEST(test_the_place_and_the_component_count)
 {
         const struct lkg_judging_key a = key("50-x.conf", "aa"), b = key("60-x.conf", "aa");
         struct lkg_judging_key c;
 
-        (void)state;
         assert_false(lkg_judging_key_equal(&a, &b));
         assert_int_equal(lkg_judging_key("kube-proxy", "50-x.conf", "aa", &c), 0);
         assert_false(lkg_judging_key_equal(&a, &c));
 }
 
-static void test_more_than_there_is_room_for(void **state)
+TEST_WITH(test_more_than_there_is_room_for, make_dir, remove_dir)
 {
         int dirfd = dirfd_of_test;
         struct lkg_judging *judging = open_in(dirfd);
         char file[500], sha256[16];
 
-        (void)state;
         memset(file, 'x', sizeof(file) - 1);
         file[sizeof(file) - 1] = '\0';
         for (unsigned i = 0; i < LKG_JUDGING_ITEMS + 10; i++) {
@@ -150,12 +141,11 @@ static void test_more_than_there_is_room_for(void **state)
         lkg_judging_close(judging);
 }
 
-static void test_another_layout_is_replaced(void **state)
+TEST_WITH(test_another_layout_is_replaced, make_dir, remove_dir)
 {
         int dirfd = dirfd_of_test, fd;
         struct lkg_judging *judging = open_in(dirfd);
 
-        (void)state;
         judging->magic++;
         add(judging, "50-x.conf", "aa");
         lkg_judging_close(judging);
@@ -178,7 +168,7 @@ static void test_another_layout_is_replaced(void **state)
 
 /* ---- the supervisor's view ---- */
 
-static void test_work_by_processor_time(void **state)
+TEST(test_work_by_processor_time)
 {
         static const struct {
                 uint64_t since_ns, cpu_ns, now_ns;
@@ -198,7 +188,6 @@ static void test_work_by_processor_time(void **state)
         };
         struct lkg_work_watch watch = { 0 };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 assert_int_equal(
                         lkg_work_look(&watch, rows[i].since_ns, 1000, rows[i].cpu_ns, rows[i].now_ns, 3 * S),
@@ -206,11 +195,10 @@ static void test_work_by_processor_time(void **state)
 }
 
 /* A slow machine may take its time for what is large, and no content has it for ever. */
-static void test_work_by_size(void **state)
+TEST(test_work_by_size)
 {
         struct lkg_work_watch watch = { 0 };
 
-        (void)state;
         assert_int_equal(lkg_work_limit_ns(0), 5 * S);
         assert_int_equal(lkg_work_limit_ns((1 << 20) - 1), 5 * S);
         assert_int_equal(lkg_work_limit_ns(1 << 20), 5 * S + S / 2);
@@ -227,11 +215,10 @@ static void test_work_by_size(void **state)
 }
 
 /* What is added again is worked on again: read, merged, judged with the others. */
-static void test_the_size_of_the_work(void **state)
+TEST_WITH(test_the_size_of_the_work, make_dir, remove_dir)
 {
         struct lkg_judging *judging = open_in(dirfd_of_test);
 
-        (void)state;
         add(judging, "50-x.conf", "aa");
         add(judging, "50-x.conf", "aa");
         add(judging, NULL, "all");
@@ -241,20 +228,4 @@ static void test_the_size_of_the_work(void **state)
         add(judging, "60-x.conf", "bb");
         assert_int_equal(judging->bytes, 1000);
         lkg_judging_close(judging);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_a_successor_finds_it, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_what_harmed_nobody_is_known, make_dir, remove_dir),
-                cmocka_unit_test(test_the_place_and_the_component_count),
-                cmocka_unit_test_setup_teardown(test_more_than_there_is_room_for, make_dir, remove_dir),
-                cmocka_unit_test_setup_teardown(test_another_layout_is_replaced, make_dir, remove_dir),
-                cmocka_unit_test(test_work_by_processor_time),
-                cmocka_unit_test(test_work_by_size),
-                cmocka_unit_test_setup_teardown(test_the_size_of_the_work, make_dir, remove_dir),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

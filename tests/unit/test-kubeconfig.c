@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kubeconfig: the meaning of each field, and the message for each mistake. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 #include <lkg/http.h>
+
+#include "unit.h"
 
 #define FILE_NAME "/k/config"
 
@@ -62,7 +58,7 @@ static struct lkg_kubeconfig *good(const struct parts *p, bool allow)
         return k;
 }
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
         struct lkg_kubeconfig *k = good(
                 &(struct parts){
@@ -76,7 +72,6 @@ static void test_fields(void **state)
                 },
                 false);
 
-        (void)state;
         assert_string_equal(k->file, FILE_NAME);
         assert_string_equal(k->identity.server, "https://h:6443/a");
         assert_string_equal(k->identity.tls_server_name, "n.example");
@@ -97,7 +92,7 @@ static void test_fields(void **state)
         lkg_kubeconfig_free(k);
 }
 
-static void test_servers(void **state)
+TEST(test_servers)
 {
         static const struct {
                 const char *written, *becomes;
@@ -109,7 +104,6 @@ static void test_servers(void **state)
                 { "https://a_b-c.example.:1/%7Ex", "https://a_b-c.example.:1/%7Ex" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char cluster[128];
                 struct lkg_kubeconfig *k;
@@ -121,7 +115,7 @@ static void test_servers(void **state)
         }
 }
 
-static void test_no_server(void **state)
+TEST(test_no_server)
 {
         static const char *const rows[] = {
                 "h:6443",
@@ -153,7 +147,6 @@ static void test_no_server(void **state)
                 "https://[::1%25eth0]",
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char cluster[128], *text, *said;
                 struct lkg_kubeconfig *k;
@@ -174,7 +167,7 @@ static void test_no_server(void **state)
 #define END " [LKG7001]\n"
 
 /* The exact messages. */
-static void test_mistakes(void **state)
+TEST(test_mistakes)
 {
         static const struct {
                 struct parts parts;
@@ -393,7 +386,6 @@ static void test_mistakes(void **state)
         };
         size_t n_failed = 0;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_kubeconfig *k;
                 char *text = compose(&rows[i].parts), *said;
@@ -414,7 +406,7 @@ static void test_mistakes(void **state)
         assert_int_equal(n_failed, 0);
 }
 
-static void test_exec_plugin(void **state)
+TEST(test_exec_plugin)
 {
         struct lkg_kubeconfig *k = good(
                 &(struct parts){
@@ -423,7 +415,6 @@ static void test_exec_plugin(void **state)
                                 "provideClusterInfo: true, installHint: none") },
                 true);
 
-        (void)state;
         assert_string_equal(k->exec->argv[0], "p");
         assert_string_equal(k->exec->argv[1], "get-token");
         assert_string_equal(k->exec->argv[2], "--x=y");
@@ -444,7 +435,7 @@ static void test_exec_plugin(void **state)
 }
 
 /* What kubectl accepts, too: JSON, entries that are null, a second document. */
-static void test_other_entries_do_not_matter(void **state)
+TEST(test_other_entries_do_not_matter)
 {
         static const char json[] =
                 "{\"kind\":\"Config\",\"apiVersion\":\"v1\",\"clusters\":[{\"name\":\"c\",\"cluster\":"
@@ -454,7 +445,6 @@ static void test_other_entries_do_not_matter(void **state)
         struct lkg_kubeconfig *k;
         char *said;
 
-        (void)state;
         assert_int_equal(parse(json, false, false, &k, &said), 0);
         assert_string_equal(said, "");
         assert_string_equal(k->identity.token, "t");
@@ -462,12 +452,11 @@ static void test_other_entries_do_not_matter(void **state)
         lkg_kubeconfig_free(k);
 }
 
-static void test_names_are_shown_safely(void **state)
+TEST(test_names_are_shown_safely)
 {
         struct lkg_kubeconfig *k;
         char *said;
 
-        (void)state;
         assert_int_equal(parse("clusters: [{name: \"a\\nb\\\"c\", cluster: {}}]\nusers: [{name: "
                                "'https://u:s3cret@h', user: {token: 1}}]\n"
                                "contexts: [{name: x, context: {cluster: \"a\\nb\\\"c\", user: "
@@ -480,13 +469,12 @@ static void test_names_are_shown_safely(void **state)
         free(said);
 }
 
-static void test_many_names_are_counted(void **state)
+TEST(test_many_names_are_counted)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_kubeconfig *k;
         char *said;
 
-        (void)state;
         lkg_buf_puts(&buf, "contexts:\n");
         for (unsigned i = 0; i < 20; i++)
                 lkg_buf_printf(&buf, "- {name: n%u}\n", i);
@@ -496,7 +484,7 @@ static void test_many_names_are_counted(void **state)
         lkg_buf_deinit(&buf);
 }
 
-static void test_no_kubeconfig_at_all(void **state)
+TEST(test_no_kubeconfig_at_all)
 {
         static const char *const rows[][2] = {
                 { "", "/k/config:1:1: error: the file is empty; want a kubeconfig (kind: Config)" END },
@@ -505,7 +493,6 @@ static void test_no_kubeconfig_at_all(void **state)
         struct lkg_kubeconfig *k;
         char *said, *big = malloc(LKG_KUBECONFIG_BYTES_MAX + 2);
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 assert_int_equal(parse(rows[i][0], false, false, &k, &said), -EBADMSG);
                 assert_string_equal(said, rows[i][1]);
@@ -521,7 +508,7 @@ static void test_no_kubeconfig_at_all(void **state)
         free(big);
 }
 
-static void test_detect(void **state)
+TEST(test_detect)
 {
         static const struct {
                 const char *text;
@@ -534,17 +521,15 @@ static void test_detect(void **state)
                 { "a: [", -EBADMSG },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 assert_int_equal(lkg_kubeconfig_detect(rows[i].text, strlen(rows[i].text)), rows[i].want);
 }
 
-static void test_in_a_pod(void **state)
+TEST(test_in_a_pod)
 {
         struct lkg_error err = { 0 };
         struct lkg_kubeconfig *k = NULL;
 
-        (void)state;
         assert_int_equal(lkg_kubeconfig_in_cluster("10.96.0.1", "443", "/d", &k, &err), 0);
         assert_string_equal(k->identity.server, "https://10.96.0.1:443");
         assert_string_equal(k->ca.path, "/d/ca.crt");
@@ -560,23 +545,4 @@ static void test_in_a_pod(void **state)
         assert_non_null(strstr(err.message, "KUBERNETES_SERVICE_HOST"));
         assert_int_equal(lkg_kubeconfig_in_cluster("h", "0", "/d", &k, &err), -EINVAL);
         assert_non_null(strstr(err.message, "KUBERNETES_SERVICE_PORT"));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_fields),
-                cmocka_unit_test(test_servers),
-                cmocka_unit_test(test_no_server),
-                cmocka_unit_test(test_mistakes),
-                cmocka_unit_test(test_exec_plugin),
-                cmocka_unit_test(test_other_entries_do_not_matter),
-                cmocka_unit_test(test_names_are_shown_safely),
-                cmocka_unit_test(test_many_names_are_counted),
-                cmocka_unit_test(test_no_kubeconfig_at_all),
-                cmocka_unit_test(test_detect),
-                cmocka_unit_test(test_in_a_pod),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

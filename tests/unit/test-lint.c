@@ -59,16 +59,14 @@ static const char *said(unsigned release, const char *base, const char *dropin)
                         fail_msg("\"%s\" is not in:\n%s", (part), all); \
         } while (0)
 
-static void test_nothing_is_said_of_a_good_document(void **state)
+TEST(test_nothing_is_said_of_a_good_document)
 {
-        (void)state;
         assert_string_equal(said(0, HEADER "maxPods: 50\nclusterDNS: [10.0.0.10]\n", HEADER "maxPods: 60\n"),
                             "");
 }
 
-static void test_unknown_field_and_the_nearest(void **state)
+TEST(test_unknown_field_and_the_nearest)
 {
-        (void)state;
         assert_string_equal(said(0, HEADER "maxPodz: 5\n", NULL),
                             "/e/b:3:10: warning: \"maxPodz\" is not a field of KubeletConfiguration in 1.37 "
                             "and is ignored by the "
@@ -84,18 +82,16 @@ static void test_unknown_field_and_the_nearest(void **state)
 }
 
 /* The same mistake has no effect in a base and takes effect in a drop-in. */
-static void test_wrong_case(void **state)
+TEST(test_wrong_case)
 {
-        (void)state;
         assert_said(said(0, HEADER "maxpods: 5\n", NULL),
                     "\"maxpods\" is ignored by the component; write maxPods [LKG5004]");
         assert_said(said(0, HEADER, HEADER "maxpods: 5\n"),
                     "\"maxpods\" is taken for maxPods here, but not in a base");
 }
 
-static void test_field_of_a_later_release(void **state)
+TEST(test_field_of_a_later_release)
 {
-        (void)state;
         assert_said(
                 said(133, HEADER "userNamespaces: {idsPerPod: 65536}\ntlsCurvePreferences: [29]\n", NULL),
                 "[LKG5005]");
@@ -103,11 +99,10 @@ static void test_field_of_a_later_release(void **state)
                     "tlsCurvePreferences comes with 1.");
 }
 
-static void test_deprecated_field(void **state)
+TEST(test_deprecated_field)
 {
         size_t n = 0;
 
-        (void)state;
         for (size_t i = 0; i < lkg_n_kubelet_fields; i++) {
                 const struct lkg_field *field = &lkg_kubelet_fields[i];
                 char text[256];
@@ -121,18 +116,16 @@ static void test_deprecated_field(void **state)
         assert_true(n > 0);
 }
 
-static void test_value_equal_to_the_default(void **state)
+TEST(test_value_equal_to_the_default)
 {
-        (void)state;
         assert_string_equal(
                 said(0, HEADER "maxPods: 110\n", NULL),
                 "/e/b:3:10: note: maxPods: 110 is the default; the line could be left out [LKG5007]\n");
         assert_said(said(0, HEADER "syncFrequency: 60s\n", NULL), "syncFrequency: \"1m0s\" is the default");
 }
 
-static void test_layer_that_takes_an_earlier_value_back(void **state)
+TEST(test_layer_that_takes_an_earlier_value_back)
 {
-        (void)state;
         assert_string_equal(said(0, HEADER "maxPods: 50\n", HEADER "maxPods: 110\n"),
                             "/e/d/1.conf:3:10: note: maxPods: 110, the default, takes back what an earlier "
                             "layer set (/e/b:3:10) "
@@ -144,9 +137,8 @@ static void test_layer_that_takes_an_earlier_value_back(void **state)
 }
 
 /* Without the line, the gate would be as in the earlier layer, or as AllBeta sets it. */
-static void test_gate_set_back_to_its_default(void **state)
+TEST(test_gate_set_back_to_its_default)
 {
-        (void)state;
         assert_said(said(0, HEADER "featureGates: {CBORServingAndStorage: true}\n",
                          HEADER "featureGates: {CBORServingAndStorage: false}\n"),
                     "/e/d/1.conf:3:39: note: featureGates: CBORServingAndStorage: false, the default, takes "
@@ -167,9 +159,8 @@ static void test_gate_set_back_to_its_default(void **state)
 /*
  * The kubelet then starts from the defaults of its flags: without `false`, access would be open to everyone.
  */
-static void test_default_without_a_base(void **state)
+TEST(test_default_without_a_base)
 {
-        (void)state;
         assert_null(strstr(said(0, NULL, HEADER "authentication: {anonymous: {enabled: false}}\n"),
                            "[LKG5007]"));
         assert_said(said(0, NULL, HEADER "maxPods: 110\n"), "110 is the default");
@@ -180,9 +171,8 @@ static void test_default_without_a_base(void **state)
 }
 
 /* The component adds the default thresholds while it loads the base, and never again. */
-static void test_null_eviction_over_the_base(void **state)
+TEST(test_null_eviction_over_the_base)
 {
-        (void)state;
         assert_said(said(0, HEADER "evictionHard: {memory.available: 1Gi}\n", HEADER "evictionHard: null\n"),
                     "/e/d/1.conf:3:15: warning: evictionHard: null over the base leaves no threshold at "
                     "all, not "
@@ -194,9 +184,8 @@ static void test_null_eviction_over_the_base(void **state)
 }
 
 /* A value that Go cannot distinguish from an absent one silently removes an earlier value. */
-static void test_empty_value_over_an_earlier_one(void **state)
+TEST(test_empty_value_over_an_earlier_one)
 {
-        (void)state;
         assert_string_equal(
                 said(0, HEADER "clusterDNS: [10.0.0.1]\n", HEADER "clusterDNS: []\n"),
                 "/e/d/1.conf:3:13: note: clusterDNS: [] is as good as none and takes away what an "
@@ -215,9 +204,8 @@ static void test_empty_value_over_an_earlier_one(void **state)
                 strstr(said(0, HEADER "registryPullQPS: 7\n", HEADER "registryPullQPS: 0\n"), "[LKG5008]"));
 }
 
-static void test_eviction_defaults_in_a_drop_in(void **state)
+TEST(test_eviction_defaults_in_a_drop_in)
 {
-        (void)state;
         assert_said(said(0, HEADER "evictionHard: {memory.available: 1Gi}\n",
                          HEADER "mergeDefaultEvictionSettings: true\n"),
                     "[LKG5009]");
@@ -225,9 +213,8 @@ static void test_eviction_defaults_in_a_drop_in(void **state)
         assert_null(strstr(said(0, HEADER, HEADER "mergeDefaultEvictionSettings: false\n"), "[LKG5009]"));
 }
 
-static void test_relative_path_in_a_drop_in(void **state)
+TEST(test_relative_path_in_a_drop_in)
 {
-        (void)state;
         assert_said(said(0, HEADER, HEADER "staticPodPath: m\n"),
                     "/e/d/1.conf:3:16: warning: staticPodPath: \"m\" is relative");
         assert_said(said(0, HEADER, HEADER "staticPodPatH: m\n"), "[LKG5010]");
@@ -235,9 +222,8 @@ static void test_relative_path_in_a_drop_in(void **state)
         assert_null(strstr(said(0, HEADER, HEADER "staticPodPath: /m\n"), "[LKG5010]"));
 }
 
-static void test_two_fields_want_one_port(void **state)
+TEST(test_two_fields_want_one_port)
 {
-        (void)state;
         assert_said(said(0, HEADER "readOnlyPort: 10250\n", NULL), "both want port 10250");
         assert_said(said(0, HEADER "healthzPort: 10255\nreadOnlyPort: 10255\n", NULL),
                     "both want port 10255");
@@ -249,7 +235,7 @@ static void test_two_fields_want_one_port(void **state)
 }
 
 /* Two sockets on one port are fine if their addresses do not overlap. */
-static void test_one_port_on_two_addresses(void **state)
+TEST(test_one_port_on_two_addresses)
 {
         static const char *const fine[] = {
                 HEADER "address: 10.0.0.1\nhealthzPort: 10250\n",
@@ -267,33 +253,29 @@ static void test_one_port_on_two_addresses(void **state)
                 PROXY "healthzBindAddress: 127.0.0.1:10249\n",
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(fine); i++)
                 assert_null(strstr(said(0, fine[i], NULL), "[LKG5011]"));
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
                 assert_said(said(0, wrong[i], NULL), "[LKG5011]");
 }
 
-static void test_file_that_is_not_there(void **state)
+TEST(test_file_that_is_not_there)
 {
-        (void)state;
         assert_string_equal(
                 said(0, HEADER "staticPodPath: /gone\n", NULL),
                 "/e/b:3:16: note: staticPodPath: \"/gone\" does not exist on this node (yet?) [LKG5012]\n");
         assert_string_equal(said(0, HEADER "staticPodPath: /there\n", NULL), "");
 }
 
-static void test_gates_on_their_way_out(void **state)
+TEST(test_gates_on_their_way_out)
 {
-        (void)state;
         assert_said(said(0, HEADER "featureGates: {AllowServiceExternalIPs: true}\n", NULL), "[LKG5018]");
         assert_said(said(0, HEADER, HEADER "featureGates: {APIServerIdentity: true}\n"),
                     "is true by default");
 }
 
-static void test_no_base(void **state)
+TEST(test_no_base)
 {
-        (void)state;
         assert_said(said(0, NULL, HEADER),
                     "without a base the kubelet starts from the defaults of its flags");
         assert_null(strstr(said(0, HEADER, HEADER), "[LKG5023]"));
@@ -301,40 +283,12 @@ static void test_no_base(void **state)
 }
 
 /* Advice never refuses. */
-static void test_advice_is_no_error(void **state)
+TEST(test_advice_is_no_error)
 {
         const char *text =
                 said(0, HEADER "maxPodz: 5\nmaxpods: 6\nreadOnlyPort: 10250\nstaticPodPath: /gone\n",
                      HEADER "volumePluginDir: x\nmergeDefaultEvictionSettings: true\nMAXPODS: 110\n");
 
-        (void)state;
         assert_said(text, "warning: ");
         assert_null(strstr(text, "error: "));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_nothing_is_said_of_a_good_document),
-                cmocka_unit_test(test_unknown_field_and_the_nearest),
-                cmocka_unit_test(test_wrong_case),
-                cmocka_unit_test(test_field_of_a_later_release),
-                cmocka_unit_test(test_deprecated_field),
-                cmocka_unit_test(test_value_equal_to_the_default),
-                cmocka_unit_test(test_layer_that_takes_an_earlier_value_back),
-                cmocka_unit_test(test_eviction_defaults_in_a_drop_in),
-                cmocka_unit_test(test_relative_path_in_a_drop_in),
-                cmocka_unit_test(test_two_fields_want_one_port),
-                cmocka_unit_test(test_one_port_on_two_addresses),
-                cmocka_unit_test(test_null_eviction_over_the_base),
-                cmocka_unit_test(test_default_without_a_base),
-                cmocka_unit_test(test_empty_value_over_an_earlier_one),
-                cmocka_unit_test(test_gate_set_back_to_its_default),
-                cmocka_unit_test(test_file_that_is_not_there),
-                cmocka_unit_test(test_gates_on_their_way_out),
-                cmocka_unit_test(test_no_base),
-                cmocka_unit_test(test_advice_is_no_error),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

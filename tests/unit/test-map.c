@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mapped file that another process truncates. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -13,14 +8,15 @@
 
 #include <lkg/file.h>
 
+#include "unit.h"
+
 #define SIZE (8u * 65536) /* some pages of any machine */
 
-static void test_what_is_gone_is_zeros(void **state)
+TEST(test_what_is_gone_is_zeros)
 {
         int fd = memfd_create("test", MFD_CLOEXEC);
         char *p;
 
-        (void)state;
         assert_int_equal(lkg_map_file(fd, SIZE, (void **)&p), 0);
         memset(p, 'x', SIZE);
         assert_int_equal(ftruncate(fd, SIZE / 2), 0);
@@ -35,13 +31,12 @@ static void test_what_is_gone_is_zeros(void **state)
         lkg_close(fd);
 }
 
-static void test_there_are_as_many_as_are_closed(void **state)
+TEST(test_there_are_as_many_as_are_closed)
 {
         int fd = memfd_create("test", MFD_CLOEXEC);
         void *p[64];
         size_t n = 0;
 
-        (void)state;
         for (int i = 0; i < 1000; i++) {
                 assert_int_equal(lkg_map_file(fd, SIZE, &p[0]), 0);
                 lkg_unmap_file(p[0]);
@@ -56,13 +51,12 @@ static void test_there_are_as_many_as_are_closed(void **state)
 }
 
 /* Other mappings are not our concern: the process dies, as it would without us. */
-static void test_others_end_the_process(void **state)
+TEST(test_others_end_the_process)
 {
         const struct rlimit no_core = { 0 };
         int status;
         pid_t pid = fork();
 
-        (void)state;
         assert_true(pid >= 0);
         if (pid == 0) {
                 int ours = memfd_create("test", 0), other = memfd_create("other", 0);
@@ -79,15 +73,4 @@ static void test_others_end_the_process(void **state)
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_is_gone_is_zeros),
-                cmocka_unit_test(test_there_are_as_many_as_are_closed),
-                cmocka_unit_test(test_others_end_the_process),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,9 +46,8 @@ static const struct {
         { "\"x\"", "{\"a\":null}", "{}" },
 };
 
-static void test_table(void **state)
+TEST(test_table)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_value *base = doc(cases[i].base), *patch = doc(cases[i].patch), *merged = NULL,
                                  *twice = NULL;
@@ -67,13 +66,12 @@ static void test_table(void **state)
 }
 
 /* A running result that is changed in place is the same, and what others hold of it does not change. */
-static void test_into(void **state)
+TEST(test_into)
 {
         struct lkg_value *running = doc("a: 0\nm: {a: 0}\n"), *plain = doc("a: 0\nm: {a: 0}\n");
         char text[128], kept_text[4096] = "";
         struct lkg_value *kept = NULL;
 
-        (void)state;
         for (unsigned i = 0; i < 300; i++) {
                 struct lkg_value *patch, *next = NULL;
 
@@ -100,14 +98,13 @@ static void test_into(void **state)
         lkg_value_unref(plain);
 }
 
-static void test_shadows(void **state)
+TEST(test_shadows)
 {
         struct lkg_value *base = doc("a: 1\nb: {c: 2}\nd: {x: 1}\n");
         struct lkg_value *one = doc("a: 10\nb: {c: 20}\nd: 5\n"), *two = doc("a: 100\nd: null\n");
         struct lkg_value *m1 = NULL, *m2 = NULL;
         const struct lkg_value *a;
 
-        (void)state;
         m1 = lkg_merge_json(base, one);
         m2 = lkg_merge_json(m1, two);
         a = lkg_map_get(m2, "a");
@@ -127,13 +124,12 @@ static void test_shadows(void **state)
         lkg_value_unref(m2);
 }
 
-static void test_unchanged_is_shared(void **state)
+TEST(test_unchanged_is_shared)
 {
         struct lkg_value *base = doc("a: {b: 1}\nc: {d: 2}\n"), *patch = doc("a: {b: 3}\n"),
                          *none = doc("{\"x\":null}");
         struct lkg_value *merged = NULL, *same = NULL;
 
-        (void)state;
         merged = lkg_merge_json(base, patch);
         assert_ptr_equal(lkg_map_get(merged, "c"), lkg_map_get(base, "c"));
         same = lkg_merge_json(base, none);
@@ -146,13 +142,12 @@ static void test_unchanged_is_shared(void **state)
 }
 
 /* Both documents are nearly 1,000 levels deep and differ only at the last level. */
-static void test_deep_merge(void **state)
+TEST(test_deep_merge)
 {
         enum { DEPTH = 990 };
         struct lkg_value *tree[2], *merged = NULL;
         const struct lkg_value *value;
 
-        (void)state;
         for (int k = 0; k < 2; k++) {
                 tree[k] = doc(k ? "{\"x\":2,\"gone\":null}" : "{\"x\":1,\"gone\":1}");
                 for (unsigned i = 0; i < DEPTH; i++) {
@@ -170,15 +165,4 @@ static void test_deep_merge(void **state)
         lkg_value_unref(tree[0]);
         lkg_value_unref(tree[1]);
         lkg_value_unref(merged);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),      cmocka_unit_test(test_into),
-                cmocka_unit_test(test_shadows),    cmocka_unit_test(test_unchanged_is_shared),
-                cmocka_unit_test(test_deep_merge),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between our processes: datagrams, descriptors, settings. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 #include <lkg/messages.h>
+
+#include "unit.h"
 
 static int pair[2];
 
@@ -29,11 +25,10 @@ static int close_pair(void **state)
 }
 
 /* Rule: docs/specification.md 6.2. */
-static void test_message(void **state)
+TEST_WITH(test_message, make_pair, close_pair)
 {
         struct lkg_message out, in;
 
-        (void)state;
         lkg_message_init(&out, LKG_MSG_COMMAND);
         out.ticket = 99;
         out.uid = 4;
@@ -52,12 +47,11 @@ static void test_message(void **state)
 }
 
 /* In bad/, a text is a name, NUL and the written text: nothing may be cut at the NUL. */
-static void test_text_with_nul(void **state)
+TEST_WITH(test_text_with_nul, make_pair, close_pair)
 {
         static const char text[] = "3f9a\0because";
         struct lkg_message out, in;
 
-        (void)state;
         lkg_message_init(&out, LKG_MSG_COMMAND);
         memcpy(out.text, text, sizeof(text) - 1);
         out.text_size = sizeof(text) - 1;
@@ -75,11 +69,10 @@ static void test_text_with_nul(void **state)
 }
 
 /* Rule: docs/specification.md 6.2. */
-static void test_strange_messages(void **state)
+TEST_WITH(test_strange_messages, make_pair, close_pair)
 {
         struct lkg_message message, in;
 
-        (void)state;
         lkg_message_init(&message, LKG_MSG_DONE);
         assert_int_equal(send(pair[0], "hello", 5, 0), 5);
         assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
@@ -101,12 +94,11 @@ static void test_strange_messages(void **state)
 }
 
 /* Rule: docs/specification.md 6.7. */
-static void test_handover(void **state)
+TEST_WITH(test_handover, make_pair, close_pair)
 {
         struct lkg_handover in;
         int fds[LKG_HANDOVER_FDS_MAX], out[2] = { pair[0], pair[1] };
 
-        (void)state;
         assert_int_equal(lkg_handover_send(pair[0], LKG_HANDOVER_KEEP, 77, out, 2), 0);
         assert_int_equal(lkg_handover_send(pair[0], LKG_HANDOVER_END, 0, NULL, 0), 0);
         assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), 1);
@@ -126,7 +118,7 @@ static void test_handover(void **state)
 }
 
 /* Otherwise a sender could use up all descriptors of lkgfsd. */
-static void test_handover_of_nothing_but_descriptors(void **state)
+TEST_WITH(test_handover_of_nothing_but_descriptors, make_pair, close_pair)
 {
         int fds[LKG_HANDOVER_FDS_MAX], before, after;
         union {
@@ -140,7 +132,6 @@ static void test_handover_of_nothing_but_descriptors(void **state)
         struct cmsghdr *c = CMSG_FIRSTHDR(&message);
         struct lkg_handover in;
 
-        (void)state;
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN(sizeof(int));
@@ -155,7 +146,7 @@ static void test_handover_of_nothing_but_descriptors(void **state)
 }
 
 /* Rule: docs/specification.md 6.5. */
-static void test_settings(void **state)
+TEST(test_settings)
 {
         static const char text[] =
                 "state_dir=/var/lib/l%20k\nruntime_dir=/run/lkgfs\nsource_dir=\nengine_timeout_ms=1500\n"
@@ -169,7 +160,6 @@ static void test_settings(void **state)
         struct lkg_error err = { 0 };
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         assert_int_equal(lkg_settings_parse(text, strlen(text), &settings, &err), 0);
         assert_string_equal(settings->state_dir, "/var/lib/l k");
         assert_int_equal(settings->engine_timeout_ms, 1500);
@@ -196,7 +186,7 @@ static void test_settings(void **state)
         lkg_buf_deinit(&buf);
 }
 
-static void test_settings_refused(void **state)
+TEST(test_settings_refused)
 {
         static const char *const cases[] = {
                 "engine_timeout_ms=soon\n", "engine_timeout_ms=99999999999\n", "state_dir=%2\n",
@@ -210,7 +200,6 @@ static void test_settings_refused(void **state)
                 "virtual_dir=../..\n", "state_dir=\n", "runtime_dir=run\n", "source_dir=etc\n"
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_settings *settings = NULL;
                 struct lkg_error err = { 0 };
@@ -221,29 +210,11 @@ static void test_settings_refused(void **state)
 }
 
 /* Text after a NUL would be ignored. */
-static void test_settings_with_a_nul_byte(void **state)
+TEST(test_settings_with_a_nul_byte)
 {
         static const char text[] = "node_name=a\0b\nforeign_writes=2\n";
         struct lkg_settings *settings = NULL;
         struct lkg_error err = { 0 };
 
-        (void)state;
         assert_int_equal(lkg_settings_parse(text, sizeof(text) - 1, &settings, &err), -EBADMSG);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_text_with_nul, make_pair, close_pair),
-                cmocka_unit_test_setup_teardown(test_message, make_pair, close_pair),
-                cmocka_unit_test_setup_teardown(test_strange_messages, make_pair, close_pair),
-                cmocka_unit_test_setup_teardown(test_handover, make_pair, close_pair),
-                cmocka_unit_test_setup_teardown(test_handover_of_nothing_but_descriptors, make_pair,
-                                                close_pair),
-                cmocka_unit_test(test_settings),
-                cmocka_unit_test(test_settings_refused),
-                cmocka_unit_test(test_settings_with_a_nul_byte),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

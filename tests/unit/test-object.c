@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What identifies a state of an object, and how versions compare. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/documents.h>
 
+#include "unit.h"
 #include "core/remote/api.h"
 
-static void test_versions_are_compared_as_numbers_of_any_length(void **state)
+TEST(test_versions_are_compared_as_numbers_of_any_length)
 {
         static const struct {
                 const char *a, *b;
@@ -34,7 +29,6 @@ static void test_versions_are_compared_as_numbers_of_any_length(void **state)
                 { "01", "1x", LKG_VERSION_OTHER },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 if (lkg_version_compare(rows[i].a, rows[i].b) != rows[i].order)
                         fail_msg("%s and %s", rows[i].a, rows[i].b);
@@ -65,11 +59,10 @@ static int read_object(const char *text, struct lkg_object_id *ret, struct lkg_e
         return lkg_object_read(value, &configmap, "the watch sent", ret, err);
 }
 
-static void test_reads_uid_and_version(void **state)
+TEST(test_reads_uid_and_version)
 {
         struct lkg_object_id id;
 
-        (void)state;
         assert_int_equal(
                 read_object("{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"c\","
                             "\"namespace\":\"kube-system\",\"uid\":\"a-1\",\"resourceVersion\":\"7\"}}",
@@ -85,7 +78,7 @@ static void test_reads_uid_and_version(void **state)
 
 #define OK_META "\"name\":\"c\",\"uid\":\"a\",\"resourceVersion\":\"7\""
 
-static void test_refuses_what_is_another_object_or_hostile(void **state)
+TEST(test_refuses_what_is_another_object_or_hostile)
 {
         static const struct {
                 const char *text, *words;
@@ -118,7 +111,6 @@ static void test_refuses_what_is_another_object_or_hostile(void **state)
                   "the watch sent metadata.name \"c\\x00\"; want c" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_error err = { 0 };
                 struct lkg_object_id id;
@@ -128,12 +120,11 @@ static void test_refuses_what_is_another_object_or_hostile(void **state)
         }
 }
 
-static void test_longest_identifier(void **state)
+TEST(test_longest_identifier)
 {
         char long_uid[LKG_IDENTIFIER_MAX + 2], text[1024];
         struct lkg_object_id id;
 
-        (void)state;
         memset(long_uid, 'u', sizeof(long_uid));
         long_uid[sizeof(long_uid) - 1] = '\0'; /* 254 */
         (void)snprintf(text, sizeof(text),
@@ -146,7 +137,7 @@ static void test_longest_identifier(void **state)
         assert_string_equal(id.uid, long_uid + 1);
 }
 
-static void test_a_bookmark_has_a_version_alone(void **state)
+TEST(test_a_bookmark_has_a_version_alone)
 {
         LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *good = decode(
@@ -154,14 +145,13 @@ static void test_a_bookmark_has_a_version_alone(void **state)
                          *bad = decode("{\"metadata\":{\"resourceVersion\":\"1/2\"}}"), *none = decode("{}");
         char version[LKG_IDENTIFIER_MAX + 1];
 
-        (void)state;
         assert_int_equal(lkg_object_read_version(good, "the watch sent", version, NULL), 0);
         assert_string_equal(version, "12");
         assert_int_equal(lkg_object_read_version(bad, "the watch sent", version, NULL), -EINVAL);
         assert_int_equal(lkg_object_read_version(none, "the watch sent", version, NULL), -EINVAL);
 }
 
-static void test_a_status_says_gone(void **state)
+TEST(test_a_status_says_gone)
 {
         static const struct {
                 const char *text;
@@ -175,24 +165,9 @@ static void test_a_status_says_gone(void **state)
                 { "{}", false },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = decode(rows[i].text);
 
                 assert_int_equal(lkg_object_says_gone(value), rows[i].gone);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_versions_are_compared_as_numbers_of_any_length),
-                cmocka_unit_test(test_reads_uid_and_version),
-                cmocka_unit_test(test_refuses_what_is_another_object_or_hostile),
-                cmocka_unit_test(test_longest_identifier),
-                cmocka_unit_test(test_a_bookmark_has_a_version_alone),
-                cmocka_unit_test(test_a_status_says_gone),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

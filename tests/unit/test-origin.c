@@ -12,7 +12,7 @@ static struct lkg_value *layer(const char *name, const char *file, const char *t
         return value;
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
         struct lkg_value *base =
                 layer("base kubelet.conf", "/k/kubelet.conf", "a: 1\nb: {c: x, d: [1, 2]}\ne: {}\n");
@@ -20,7 +20,6 @@ static void test_table(void **state)
         struct lkg_value *merged = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         merged = lkg_merge_json(base, drop);
         lkg_render_origin(merged, &buf);
         assert_string_equal(buf.data, "/a\t2\tdrop-in 1.conf\t/k/1.conf:1:4\tbase kubelet.conf=1\n"
@@ -35,7 +34,7 @@ static void test_table(void **state)
 }
 
 /* Each leaf of a map lists what the map replaced, including leaves of a later layer. */
-static void test_leaf_of_a_map_that_replaced_something(void **state)
+TEST(test_leaf_of_a_map_that_replaced_something)
 {
         struct lkg_value *base = layer("base", "b", "a: 1\nl: [x]\ntoken: {t: hidden}\n");
         struct lkg_value *one = layer("one", "1", "a: {b: {c: 2}, d: 3}\nl: {m: {}}\ntoken: 5\n");
@@ -43,7 +42,6 @@ static void test_leaf_of_a_map_that_replaced_something(void **state)
         struct lkg_value *first = NULL, *merged = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         first = lkg_merge_json(base, one);
         merged = lkg_merge_json(first, two);
         lkg_render_origin(merged, &buf);
@@ -63,7 +61,7 @@ static void test_leaf_of_a_map_that_replaced_something(void **state)
 }
 
 /* If a map was replaced as a whole, a leaf shadows the value at its own path. */
-static void test_leaf_of_a_map_that_replaced_a_map(void **state)
+TEST(test_leaf_of_a_map_that_replaced_a_map)
 {
         struct lkg_value *base = layer("base", "b", "a: {b: 1, c: {d: 2}}\nf: {g: 5}\n");
         struct lkg_value *drop =
@@ -71,7 +69,6 @@ static void test_leaf_of_a_map_that_replaced_a_map(void **state)
         struct lkg_value *merged = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         assert_int_equal(lkg_merge_strategic(base, drop, NULL, &merged), 0);
         lkg_render_origin(merged, &buf);
         assert_string_equal(buf.data, "/a/b\t3\tdrop\td:1:25\tbase=1\n"
@@ -84,12 +81,11 @@ static void test_leaf_of_a_map_that_replaced_a_map(void **state)
 }
 
 /* A name with tabs and line breaks cannot forge a column or a line. */
-static void test_hostile_names(void **state)
+TEST(test_hostile_names)
 {
         struct lkg_value *value = layer("drop-in a\tb\n/x\t1", "/k/a\tb\n", "\"k\\n\\t\": 1\n");
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_render_origin(value, &buf);
         assert_string_equal(buf.data,
                             "/k\\x0a\\x09\t1\tdrop-in a\\x09b\\x0a/x\\x091\t/k/a\\x09b\\x0a:1:10\t\n");
@@ -98,12 +94,11 @@ static void test_hostile_names(void **state)
 }
 
 /* In a JSON pointer the slashes of a URL are escaped. */
-static void test_url_in_a_name(void **state)
+TEST(test_url_in_a_name)
 {
         struct lkg_value *value = layer("b", "f", "a: {\"http://u:secret@h/~\": {\"x?://y?secret\": 1}}\n");
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_render_origin(value, &buf);
         assert_null(strstr(buf.data, "secret"));
         assert_non_null(strstr(buf.data, "/a/http:~1~1<masked>@h~1~0/"));
@@ -115,13 +110,12 @@ static void test_url_in_a_name(void **state)
  * Whole lines up to a size, from the first on; the others are counted, even a short one after one that is
  * too long.
  */
-static void test_up_to_a_size(void **state)
+TEST(test_up_to_a_size)
 {
         struct lkg_value *value = layer("b", "f", "a: 1\nb: \"0123456789012345678901234567890\"\nc: 3\n");
         struct lkg_buf whole = LKG_BUF_INIT;
         const char *lines[4] = { 0 };
 
-        (void)state;
         lkg_render_origin(value, &whole);
         lines[0] = whole.data;
         for (size_t i = 1; i < LKG_ARRAY_SIZE(lines); i++)
@@ -141,29 +135,13 @@ static void test_up_to_a_size(void **state)
         lkg_value_unref(value);
 }
 
-static void test_without_source(void **state)
+TEST(test_without_source)
 {
         struct lkg_value *value = lkg_value_new_map(NULL, 0, 0);
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_render_origin(value, &buf);
         assert_string_equal(buf.data, "\t{}\t\t\t\n");
         lkg_buf_deinit(&buf);
         lkg_value_unref(value);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_leaf_of_a_map_that_replaced_something),
-                cmocka_unit_test(test_leaf_of_a_map_that_replaced_a_map),
-                cmocka_unit_test(test_hostile_names),
-                cmocka_unit_test(test_url_in_a_name),
-                cmocka_unit_test(test_up_to_a_size),
-                cmocka_unit_test(test_without_source),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens to an event: a new object, a higher count, or nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "core/remote/outbox.h"
 
 #define S   LKG_NSEC_PER_SEC
@@ -41,11 +35,10 @@ static const char *next(uint64_t random, enum lkg_outbox_result result)
         return text;
 }
 
-static void test_in_the_order_in_which_they_happened(void **state)
+TEST_WITH(test_in_the_order_in_which_they_happened, reset, NULL)
 {
         const struct lkg_node_event *event;
 
-        (void)state;
         add("one", 0);
         add("two", 1);
         event = lkg_outbox_next(&box, "n1", 0xabc);
@@ -58,11 +51,10 @@ static void test_in_the_order_in_which_they_happened(void **state)
         assert_string_equal(next(3, LKG_OUTBOX_SENT), "");
 }
 
-static void test_the_same_again_is_a_count(void **state)
+TEST_WITH(test_the_same_again_is_a_count, reset, NULL)
 {
         const struct lkg_node_event *event;
 
-        (void)state;
         add("one", 0);
         (void)next(1, LKG_OUTBOX_SENT);
         add("one", 60);
@@ -78,9 +70,8 @@ static void test_the_same_again_is_a_count(void **state)
         assert_string_equal(next(3, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 3 one");
 }
 
-static void test_type_and_reason_make_another_one(void **state)
+TEST_WITH(test_type_and_reason_make_another_one, reset, NULL)
 {
-        (void)state;
         add("one", 0);
         (void)next(1, LKG_OUTBOX_SENT);
         lkg_outbox_add(&box, true, "ConfigPromoted", "one", NOW, W);
@@ -89,11 +80,10 @@ static void test_type_and_reason_make_another_one(void **state)
         assert_string_equal(next(3, LKG_OUTBOX_SENT), "POST n1.0000000000000003 1 one");
 }
 
-static void test_what_waits_is_counted_there(void **state)
+TEST_WITH(test_what_waits_is_counted_there, reset, NULL)
 {
         const struct lkg_node_event *event;
 
-        (void)state;
         add("one", 0);
         add("one", 1);
         add("one", 2);
@@ -106,9 +96,8 @@ static void test_what_waits_is_counted_there(void **state)
         assert_string_equal(next(2, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 4 one");
 }
 
-static void test_a_failed_one_is_tried_again_under_its_name(void **state)
+TEST_WITH(test_a_failed_one_is_tried_again_under_its_name, reset, NULL)
 {
-        (void)state;
         add("one", 0);
         assert_string_equal(next(1, LKG_OUTBOX_FAILED), "POST n1.0000000000000001 1 one");
         add("one", 1);
@@ -119,9 +108,8 @@ static void test_a_failed_one_is_tried_again_under_its_name(void **state)
         assert_string_equal(next(5, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 3 one"); /* counted once */
 }
 
-static void test_an_object_that_is_gone_is_made_again(void **state)
+TEST_WITH(test_an_object_that_is_gone_is_made_again, reset, NULL)
 {
-        (void)state;
         add("one", 0);
         (void)next(1, LKG_OUTBOX_SENT);
         add("one", 3600);
@@ -131,9 +119,8 @@ static void test_an_object_that_is_gone_is_made_again(void **state)
         assert_string_equal(next(4, LKG_OUTBOX_SENT), "PATCH n1.0000000000000003 3 one");
 }
 
-static void test_a_refused_one_does_not_block(void **state)
+TEST_WITH(test_a_refused_one_does_not_block, reset, NULL)
 {
-        (void)state;
         add("one", 0);
         add("two", 0);
         (void)next(1, LKG_OUTBOX_REFUSED);
@@ -141,12 +128,11 @@ static void test_a_refused_one_does_not_block(void **state)
         assert_string_equal(next(3, LKG_OUTBOX_SENT), "");
 }
 
-static void test_the_oldest_of_too_many_go(void **state)
+TEST_WITH(test_the_oldest_of_too_many_go, reset, NULL)
 {
         const struct lkg_node_event *event;
         char text[32];
 
-        (void)state;
         for (unsigned i = 0; i < 18; i++) {
                 (void)snprintf(text, sizeof(text), "m%u", i);
                 add(text, 0);
@@ -162,11 +148,10 @@ static void test_the_oldest_of_too_many_go(void **state)
 }
 
 /* 25 at once, then one every five minutes. */
-static void test_spam_is_counted_and_not_sent(void **state)
+TEST_WITH(test_spam_is_counted_and_not_sent, reset, NULL)
 {
         unsigned n = 0;
 
-        (void)state;
         for (unsigned i = 0; i < 100; i++) {
                 add("one", 0);
                 n += next(1, LKG_OUTBOX_SENT)[0] != '\0';
@@ -188,11 +173,10 @@ static void test_spam_is_counted_and_not_sent(void **state)
         assert_int_equal(n, 50);
 }
 
-static void test_the_object_unused_longest_is_forgotten(void **state)
+TEST_WITH(test_the_object_unused_longest_is_forgotten, reset, NULL)
 {
         char text[16];
 
-        (void)state;
         for (unsigned i = 0; i <= LKG_OUTBOX_EVENTS; i++) {
                 (void)snprintf(text, sizeof(text), "m%u", i);
                 add(text, i * 300);
@@ -208,9 +192,8 @@ static void test_the_object_unused_longest_is_forgotten(void **state)
         assert_string_equal(next(101, LKG_OUTBOX_SENT), "POST n1.0000000000000065 1 m1");
 }
 
-static void test_another_node_begins_anew(void **state)
+TEST_WITH(test_another_node_begins_anew, reset, NULL)
 {
-        (void)state;
         add("one", 0);
         (void)next(1, LKG_OUTBOX_SENT);
         add("two", 0);
@@ -221,12 +204,11 @@ static void test_another_node_begins_anew(void **state)
         assert_string_equal(next(4, LKG_OUTBOX_SENT), "POST n1.0000000000000004 1 one");
 }
 
-static void test_words_are_cut_between_characters(void **state)
+TEST_WITH(test_words_are_cut_between_characters, reset, NULL)
 {
         char reason[200], message[1100];
         const struct lkg_node_event *event;
 
-        (void)state;
         memset(reason, 'R', sizeof(reason));
         reason[sizeof(reason) - 1] = '\0';
         memset(message, 'm', sizeof(message));
@@ -246,12 +228,11 @@ static void test_words_are_cut_between_characters(void **state)
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
 }
 
-static void test_the_longest_node_name(void **state)
+TEST_WITH(test_the_longest_node_name, reset, NULL)
 {
         const struct lkg_node_event *event;
         char node[254];
 
-        (void)state;
         memset(node, 'n', sizeof(node));
         node[235] = '.';
         node[253] = '\0';
@@ -261,25 +242,4 @@ static void test_the_longest_node_name(void **state)
         assert_int_equal(strlen(event->name), 235 + 17);
         assert_string_equal(event->name + 235, ".ffffffffffffffff");
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(test_in_the_order_in_which_they_happened, reset),
-                cmocka_unit_test_setup(test_the_same_again_is_a_count, reset),
-                cmocka_unit_test_setup(test_type_and_reason_make_another_one, reset),
-                cmocka_unit_test_setup(test_what_waits_is_counted_there, reset),
-                cmocka_unit_test_setup(test_a_failed_one_is_tried_again_under_its_name, reset),
-                cmocka_unit_test_setup(test_an_object_that_is_gone_is_made_again, reset),
-                cmocka_unit_test_setup(test_a_refused_one_does_not_block, reset),
-                cmocka_unit_test_setup(test_the_oldest_of_too_many_go, reset),
-                cmocka_unit_test_setup(test_spam_is_counted_and_not_sent, reset),
-                cmocka_unit_test_setup(test_the_object_unused_longest_is_forgotten, reset),
-                cmocka_unit_test_setup(test_another_node_begins_anew, reset),
-                cmocka_unit_test_setup(test_words_are_cut_between_characters, reset),
-                cmocka_unit_test_setup(test_the_longest_node_name, reset),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

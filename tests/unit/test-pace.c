@@ -3,13 +3,7 @@
  * When a child is started again, when an engine counts as silent and when a child as hung, how many log lines a death may cause.
  * Time is simulated. Rules: docs/specification.md 2.14, 7.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "fs/supervisor/pace.h"
 
 #define MSEC  LKG_NSEC_PER_MSEC
@@ -17,12 +11,11 @@
 #define TICK  LKG_ALIVE_TICK_NS
 #define LIMIT (3 * SEC)
 
-static void test_one_that_answers_is_asked_again(void **state)
+TEST(test_one_that_answers_is_asked_again)
 {
         struct lkg_alive alive = { 0 };
         uint64_t now = SEC;
 
-        (void)state;
         for (int i = 0; i < 100; i++, now += TICK) {
                 uint64_t ticket;
 
@@ -34,7 +27,7 @@ static void test_one_that_answers_is_asked_again(void **state)
         }
 }
 
-static void test_silence_is_told_and_ends(void **state)
+TEST(test_silence_is_told_and_ends)
 {
         const enum lkg_alive_verdict want[] = { LKG_ALIVE_WAIT,   LKG_ALIVE_SILENT, LKG_ALIVE_SILENT,
                                                 LKG_ALIVE_SILENT, LKG_ALIVE_SILENT, LKG_ALIVE_HUNG,
@@ -42,7 +35,6 @@ static void test_silence_is_told_and_ends(void **state)
         struct lkg_alive alive = { 0 };
         uint64_t now = SEC;
 
-        (void)state;
         (void)lkg_alive_asked(&alive, now, 7);
         assert_int_equal(alive.asked_wall_ns, 7);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(want); i++)
@@ -51,12 +43,11 @@ static void test_silence_is_told_and_ends(void **state)
         assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_ASK);
 }
 
-static void test_work_stops_the_clock(void **state)
+TEST(test_work_stops_the_clock)
 {
         struct lkg_alive alive = { 0 };
         uint64_t now = SEC;
 
-        (void)state;
         (void)lkg_alive_asked(&alive, now, 0);
         for (int i = 0; i < 100; i++)
                 assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, true), LKG_ALIVE_WORKS);
@@ -66,12 +57,11 @@ static void test_work_stops_the_clock(void **state)
         assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_HUNG);
 }
 
-static void test_work_that_leaves_no_trace_is_stuck(void **state)
+TEST(test_work_that_leaves_no_trace_is_stuck)
 {
         struct lkg_progress p = { .seen = 5 };
         uint64_t now = SEC, trace = 5;
 
-        (void)state;
         /* Nothing to do gives no reason to check again. */
         assert_int_equal(lkg_progress_look(&p, false, false, trace, now, LIMIT), LKG_PROGRESS_NONE);
         now += 3600 * SEC;
@@ -86,12 +76,11 @@ static void test_work_that_leaves_no_trace_is_stuck(void **state)
         assert_int_equal(lkg_progress_look(&p, true, false, trace, now += TICK, LIMIT), LKG_PROGRESS_STUCK);
 }
 
-static void test_one_that_is_stopped_is_stuck_without_work(void **state)
+TEST(test_one_that_is_stopped_is_stuck_without_work)
 {
         struct lkg_progress p = { .seen = 1 };
         uint64_t now = SEC;
 
-        (void)state;
         assert_int_equal(lkg_progress_look(&p, false, false, 1, now, LIMIT), LKG_PROGRESS_NONE);
         /* The first check after a long pause counts as two ticks. */
         assert_int_equal(lkg_progress_look(&p, false, true, 1, now += 60 * SEC, LIMIT), LKG_PROGRESS_WATCH);
@@ -106,11 +95,10 @@ static void test_one_that_is_stopped_is_stuck_without_work(void **state)
         assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT), LKG_PROGRESS_STUCK);
 }
 
-static void test_whoever_was_stopped_itself_blames_nobody(void **state)
+TEST(test_whoever_was_stopped_itself_blames_nobody)
 {
         struct lkg_alive alive = { 0 };
 
-        (void)state;
         (void)lkg_alive_asked(&alive, SEC, 0);
         assert_int_equal(lkg_alive_tick(&alive, 3600 * SEC, LIMIT, false), LKG_ALIVE_SILENT);
         assert_int_equal(alive.waited_ns, 2 * TICK);
@@ -118,44 +106,40 @@ static void test_whoever_was_stopped_itself_blames_nobody(void **state)
         assert_int_equal(lkg_alive_tick(&alive, 9999 * SEC, LIMIT, false), LKG_ALIVE_HUNG);
 }
 
-static void test_a_useful_child_comes_back_at_once(void **state)
+TEST(test_a_useful_child_comes_back_at_once)
 {
         unsigned n_early = 0;
 
-        (void)state;
         for (int i = 0; i < 1000; i++)
                 assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_server, false), 0);
 }
 
-static void test_early_deaths_wait_longer_and_longer(void **state)
+TEST(test_early_deaths_wait_longer_and_longer)
 {
         unsigned n_early = 0;
         const uint64_t want[] = { 0,         0,          0,          10 * MSEC,  20 * MSEC, 40 * MSEC,
                                   80 * MSEC, 160 * MSEC, 320 * MSEC, 640 * MSEC, 1 * SEC,   1 * SEC };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(want); i++)
                 assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_server, true), want[i]);
         assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_server, false), 0);
         assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_server, true), 0);
 }
 
-static void test_first_engine_death_is_answered_at_once(void **state)
+TEST(test_first_engine_death_is_answered_at_once)
 {
         unsigned n_early = 0;
 
-        (void)state;
         assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_engine, true), 0);
         assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_engine, true), 50 * MSEC);
         for (int i = 0; i < 100; i++)
                 assert_true(lkg_restart_pause_ns(&n_early, &lkg_restart_engine, true) <= 1 * SEC);
 }
 
-static void test_a_refusal_never_ends_the_tries(void **state)
+TEST(test_a_refusal_never_ends_the_tries)
 {
         unsigned n_early = 0;
 
-        (void)state;
         assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_refused, true), 100 * MSEC);
         for (int i = 0; i < 100; i++)
                 (void)lkg_restart_pause_ns(&n_early, &lkg_restart_refused, true);
@@ -165,11 +149,10 @@ static void test_a_refusal_never_ends_the_tries(void **state)
         assert_int_equal(n_early, UINT32_MAX);
 }
 
-static void test_fatal_engine_is_tried_every_ten_seconds(void **state)
+TEST(test_fatal_engine_is_tried_every_ten_seconds)
 {
         unsigned n_early = 0;
 
-        (void)state;
         for (int i = 0; i < 5; i++)
                 assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_fatal, true), 10 * SEC);
 }
@@ -192,18 +175,17 @@ static void run_beats(const struct beat *beats, size_t n)
                                  beats[i].want);
 }
 
-static void test_no_work_ends_the_watching(void **state)
+TEST(test_no_work_ends_the_watching)
 {
         const struct beat beats[] = {
                 { 105, false, false, 0, LKG_PROGRESS_WATCH },
                 { 105, false, false, 0, LKG_PROGRESS_NONE },
         };
 
-        (void)state;
         run_beats(beats, LKG_ARRAY_SIZE(beats));
 }
 
-static void test_unread_requests_for_two_seconds_are_a_hang(void **state)
+TEST(test_unread_requests_for_two_seconds_are_a_hang)
 {
         const struct beat beats[] = {
                 { 100, true, false, 0, LKG_PROGRESS_WATCH },
@@ -212,12 +194,11 @@ static void test_unread_requests_for_two_seconds_are_a_hang(void **state)
                 { 100, true, false, 0, LKG_PROGRESS_STUCK },
         };
 
-        (void)state;
         assert_int_equal(LKG_ARRAY_SIZE(beats) * TICK, LKG_HEARTBEAT_HUNG_NS);
         run_beats(beats, LKG_ARRAY_SIZE(beats));
 }
 
-static void test_a_request_in_hand_for_two_seconds_is_a_hang(void **state)
+TEST(test_a_request_in_hand_for_two_seconds_is_a_hang)
 {
         const struct beat beats[] = {
                 { 100, false, true, 500 * MSEC, LKG_PROGRESS_WATCH },
@@ -227,25 +208,22 @@ static void test_a_request_in_hand_for_two_seconds_is_a_hang(void **state)
                 { 100, false, true, 2500 * MSEC, LKG_PROGRESS_STUCK },
         };
 
-        (void)state;
         run_beats(beats, LKG_ARRAY_SIZE(beats));
 }
 
-static void test_slow_work_beside_progress_is_no_hang(void **state)
+TEST(test_slow_work_beside_progress_is_no_hang)
 {
         struct lkg_progress progress = { 0 };
 
-        (void)state;
         for (uint64_t i = 1; i < 100; i++)
                 assert_int_equal(lkg_heartbeat_look(&progress, i, true, true, i * SEC, i * TICK),
                                  LKG_PROGRESS_WATCH);
 }
 
-static void test_a_sleep_of_the_machine_is_no_hang(void **state)
+TEST(test_a_sleep_of_the_machine_is_no_hang)
 {
         struct lkg_progress progress = { .seen = 100, .last_ns = SEC };
 
-        (void)state;
         /* CLOCK_BOOTTIME jumped: the request looks an hour old, but a check counts as two ticks at most. */
         assert_int_equal(lkg_heartbeat_look(&progress, 100, false, true, 3600 * SEC, 3601 * SEC),
                          LKG_PROGRESS_WATCH);
@@ -254,12 +232,11 @@ static void test_a_sleep_of_the_machine_is_no_hang(void **state)
         assert_int_equal(lkg_heartbeat_look(&progress, 101, false, false, 0, 3603 * SEC), LKG_PROGRESS_NONE);
 }
 
-static void test_lines_per_second(void **state)
+TEST(test_lines_per_second)
 {
         struct lkg_log_limit limit = { 0 };
         unsigned n_dropped = 99, n_passed = 0;
 
-        (void)state;
         for (unsigned i = 0; i < 500; i++)
                 n_passed += lkg_log_limit_pass(&limit, 10 * SEC + i * MSEC, &n_dropped);
         assert_int_equal(n_passed, LKG_LOG_BURST);
@@ -268,29 +245,4 @@ static void test_lines_per_second(void **state)
         assert_int_equal(n_dropped, 500 - LKG_LOG_BURST);
         assert_true(lkg_log_limit_pass(&limit, 11 * SEC + MSEC, &n_dropped));
         assert_int_equal(n_dropped, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_one_that_answers_is_asked_again),
-                cmocka_unit_test(test_silence_is_told_and_ends),
-                cmocka_unit_test(test_work_stops_the_clock),
-                cmocka_unit_test(test_work_that_leaves_no_trace_is_stuck),
-                cmocka_unit_test(test_one_that_is_stopped_is_stuck_without_work),
-                cmocka_unit_test(test_whoever_was_stopped_itself_blames_nobody),
-                cmocka_unit_test(test_a_useful_child_comes_back_at_once),
-                cmocka_unit_test(test_early_deaths_wait_longer_and_longer),
-                cmocka_unit_test(test_first_engine_death_is_answered_at_once),
-                cmocka_unit_test(test_a_refusal_never_ends_the_tries),
-                cmocka_unit_test(test_fatal_engine_is_tried_every_ten_seconds),
-                cmocka_unit_test(test_no_work_ends_the_watching),
-                cmocka_unit_test(test_unread_requests_for_two_seconds_are_a_hang),
-                cmocka_unit_test(test_a_request_in_hand_for_two_seconds_is_a_hang),
-                cmocka_unit_test(test_slow_work_beside_progress_is_no_hang),
-                cmocka_unit_test(test_a_sleep_of_the_machine_is_no_hang),
-                cmocka_unit_test(test_lines_per_second),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

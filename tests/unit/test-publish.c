@@ -6,16 +6,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "core/publish/publisher.h"
 #include "tmpdir.h"
 
@@ -129,7 +124,7 @@ static size_t count_blobs(struct place *p)
         return n;
 }
 
-static void test_round_trip(void **state)
+TEST_WITH(test_round_trip, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_publication *pub;
@@ -161,7 +156,7 @@ static void set_reason(struct place *p, const char *reason)
                        reason);
 }
 
-static void test_only_what_changed_is_written(void **state)
+TEST_WITH(test_only_what_changed_is_written, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_publication *pub;
@@ -185,7 +180,7 @@ static void test_only_what_changed_is_written(void **state)
 }
 
 /* A text is rendered again when the state of the engine is another one, and its blob stays until others were asked for. */
-static void test_texts_are_rendered_when_asked_for(void **state)
+TEST_WITH(test_texts_are_rendered_when_asked_for, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_snapshot in = input(p, 1);
@@ -212,7 +207,7 @@ static void test_texts_are_rendered_when_asked_for(void **state)
                 -ENOENT); /* the publication has it */
 }
 
-static void test_blobs_stay_until_nobody_can_need_them(void **state)
+TEST_WITH(test_blobs_stay_until_nobody_can_need_them, setup, teardown)
 {
         struct place *p = *state;
         char reason[16];
@@ -235,7 +230,7 @@ static void test_blobs_stay_until_nobody_can_need_them(void **state)
         assert_int_equal(count_blobs(p), first);
 }
 
-static void test_without_a_reader_old_publications_are_bounded(void **state)
+TEST_WITH(test_without_a_reader_old_publications_are_bounded, setup, teardown)
 {
         struct place *p = *state;
         char reason[16];
@@ -248,7 +243,7 @@ static void test_without_a_reader_old_publications_are_bounded(void **state)
         assert_int_equal(p->publisher->n_kept, LKG_PUBLICATIONS_KEPT);
 }
 
-static void test_failure_changes_nothing_for_readers(void **state)
+TEST_WITH(test_failure_changes_nothing_for_readers, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_snapshot in = input(p, 2);
@@ -276,7 +271,7 @@ static void test_failure_changes_nothing_for_readers(void **state)
         lkg_publication_free(pub);
 }
 
-static void test_successor_takes_over(void **state)
+TEST_WITH(test_successor_takes_over, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_publication *previous = NULL;
@@ -305,7 +300,7 @@ static void test_successor_takes_over(void **state)
 }
 
 /* Killed while it wrote a blob: no manifest names it, and the next engine does not consider it complete. */
-static void test_what_was_not_written_to_the_end(void **state)
+TEST_WITH(test_what_was_not_written_to_the_end, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_publication *previous = NULL;
@@ -332,7 +327,7 @@ static void test_what_was_not_written_to_the_end(void **state)
         lkg_publisher_free(second);
 }
 
-static void test_damaged_blob_is_noticed(void **state)
+TEST_WITH(test_damaged_blob_is_noticed, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_blob *blob = NULL, *again = NULL;
@@ -368,7 +363,7 @@ static const struct lkg_rule *rule(const struct lkg_manifest_rules *rules, enum 
         return NULL;
 }
 
-static void test_rules(void **state)
+TEST_WITH(test_rules, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_report report = LKG_REPORT_INIT;
@@ -399,24 +394,4 @@ static void test_rules(void **state)
         assert_null(rule(&rules, LKG_RULE_TREE, "/elsewhere/patches"));
         lkg_rules_deinit(&rules);
         lkg_report_deinit(&report);
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                CASE(test_round_trip),
-                CASE(test_only_what_changed_is_written),
-                CASE(test_blobs_stay_until_nobody_can_need_them),
-                CASE(test_without_a_reader_old_publications_are_bounded),
-                CASE(test_failure_changes_nothing_for_readers),
-                CASE(test_successor_takes_over),
-                CASE(test_what_was_not_written_to_the_end),
-                CASE(test_texts_are_rendered_when_asked_for),
-                CASE(test_damaged_blob_is_noticed),
-                CASE(test_rules),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

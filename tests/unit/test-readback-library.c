@@ -73,43 +73,29 @@ static int with(int which, enum lkg_format format, const char *json, const char 
 #define ZURICH "{\"a\":\"Z\xc3\xbcrich\"}"
 
 /* json-c 0.18, which refuses every character beyond ASCII when it is strict. */
-static void test_a_library_that_cannot_be_strict(void **state)
+TEST(test_a_library_that_cannot_be_strict)
 {
-        (void)state;
         assert_int_equal(with(STRICT_ASCII, LKG_FORMAT_JSON, ZURICH, ZURICH "\n"), 0);
         assert_int_equal(with(STRICT_ASCII, LKG_FORMAT_JSON, ZURICH, "{\"a\":\"Zurich\"}\n"),
                          (signed char)-EBADMSG);
         assert_int_equal(with(STRICT_ASCII, LKG_FORMAT_JSON, ZURICH, ZURICH "\n{}"), (signed char)-EBADMSG);
 }
 
-static void test_a_library_that_is_left_out(void **state)
+TEST(test_a_library_that_is_left_out)
 {
-        (void)state;
         assert_int_equal(with(ASCII, LKG_FORMAT_JSON, ZURICH, ZURICH "\n"), LKG_READBACK_LEFT_OUT);
         assert_int_equal(with(ASCII, LKG_FORMAT_YAML, ZURICH, "a: Z\xc3\xbcrich\n"), LKG_READBACK_LEFT_OUT);
         assert_int_equal(with(ANYTHING, LKG_FORMAT_JSON, ZURICH, ZURICH "\n"), LKG_READBACK_LEFT_OUT);
         assert_int_equal(with(ANYTHING, LKG_FORMAT_YAML, ZURICH, "a: Z\xc3\xbcrich\n"), 0);
 }
 
-static void test_the_finding_names_library_and_version(void **state)
+TEST(test_the_finding_names_library_and_version)
 {
         struct lkg_error why = { 0 };
 
-        (void)state;
         assert_int_equal(with(AS_IT_IS, LKG_FORMAT_JSON, ZURICH, ZURICH "\n"), 0);
         library = ASCII; /* the verdict about json-c of this process is made here */
         assert_int_equal(lkg_readback_test(LKG_FORMAT_JSON, &why), LKG_READBACK_LEFT_OUT);
         assert_ptr_equal(strstr(why.message, "json-c "), why.message);
         assert_non_null(strstr(why.message, json_c_version()));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_library_that_cannot_be_strict),
-                cmocka_unit_test(test_a_library_that_is_left_out),
-                cmocka_unit_test(test_the_finding_names_library_and_version),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

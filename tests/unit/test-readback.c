@@ -35,7 +35,7 @@ static void expect_same(const struct lkg_value *value)
         }
 }
 
-static void test_what_is_right(void **state)
+TEST(test_what_is_right)
 {
         static const char *const documents[] = {
                 "null",
@@ -56,7 +56,6 @@ static void test_what_is_right(void **state)
                 "\"\\ud83d\\ude00\",\"\\ufffd\",\"\\uffff\",\"\\u007f\"]",
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(documents); i++) {
                 struct lkg_value *value = decode(documents[i]);
 
@@ -88,9 +87,8 @@ static uint32_t step_of(uint32_t nth)
 
 /* All there are, 4,096 in a document, as names and as values; in JSON those of four digits also as escapes (others are not written as such:
    json-c 0.16 reads a part of them wrongly). */
-static void test_the_whole_of_unicode(void **state)
+TEST(test_the_whole_of_unicode)
 {
-        (void)state;
         for (uint32_t first = 0; first <= 0x10ffff; first += 4096 * step_of(31)) {
                 struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
                 struct lkg_buf escaped = LKG_BUF_INIT;
@@ -120,7 +118,7 @@ static void test_the_whole_of_unicode(void **state)
 }
 
 /* Alone, at the beginning, in the middle and at the end of a line, after a break, and in a name. */
-static void test_every_character(void **state)
+TEST(test_every_character)
 {
         static const struct {
                 const char *before, *after;
@@ -128,7 +126,6 @@ static void test_every_character(void **state)
                       { "", "\na" }, { "a ", "" }, { "", ": b" }, { "- ", "" } };
         char character[8], text[64];
 
-        (void)state;
         for (uint32_t c = 1; c <= 0x10ffff;
              c += c < 0x3100 || (c >= 0xd7f0 && c < 0x10100) ? step_of(31) : 0x111) {
                 struct lkg_value *list;
@@ -150,7 +147,7 @@ static void test_every_character(void **state)
         }
 }
 
-static void test_what_differs(void **state)
+TEST(test_what_differs)
 {
         static const struct {
                 const char *json, *text, *says;
@@ -191,7 +188,6 @@ static void test_what_differs(void **state)
                   LKG_FORMAT_JSON },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_value *value = decode(rows[i].json);
                 struct lkg_error err;
@@ -203,36 +199,33 @@ static void test_what_differs(void **state)
 }
 
 /* A strict json-c refuses it in words of its own, another one leaves it to us. */
-static void test_more_than_a_document(void **state)
+TEST(test_more_than_a_document)
 {
         static const char *const texts[] = { "{\"a\":1}\n{}\n", "{\"a\":1}\nx", "{\"a\":1}}\n" };
         struct lkg_value *value = decode("{\"a\":1}");
         struct lkg_error err;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 assert_int_equal(read_text(value, LKG_FORMAT_JSON, texts[i], &err), -EBADMSG);
         lkg_value_unref(value);
 }
 
 /* The libraries of this machine are asked at all. */
-static void test_both_readers_pass(void **state)
+TEST(test_both_readers_pass)
 {
         struct lkg_error why = { 0 };
 
-        (void)state;
         for (enum lkg_format format = 0; format <= LKG_FORMAT_JSON; format++)
                 if (lkg_readback_test(format, &why) != 0)
                         fail_msg("%s", why.message);
 }
 
 /* No message contains a value: it may be a secret. */
-static void test_no_value_is_said(void **state)
+TEST(test_no_value_is_said)
 {
         struct lkg_value *value = decode("{\"a\":\"s3cret\"}");
         struct lkg_error err;
 
-        (void)state;
         assert_int_equal(read_text(value, LKG_FORMAT_YAML, "a: other-s3cret\n", &err), -EBADMSG);
         assert_null(strstr(err.message, "s3cret"));
         assert_int_equal(lkg_readback(value, LKG_FORMAT_YAML, "a: s3cret\n\0b", 12, &err), -EBADMSG);
@@ -241,13 +234,12 @@ static void test_no_value_is_said(void **state)
 }
 
 /* What json-c cannot distinguish is not compared, and the result says so. */
-static void test_what_json_c_cannot_tell(void **state)
+TEST(test_what_json_c_cannot_tell)
 {
         static const char *const documents[] = { "{\"a\\u0000b\":1}", "[99999999999999999999]" };
         struct lkg_value *many = lkg_value_new_list(NULL, 0, 0);
         struct lkg_error err;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(documents); i++) {
                 struct lkg_value *value;
 
@@ -262,11 +254,10 @@ static void test_what_json_c_cannot_tell(void **state)
         lkg_value_unref(many);
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
         struct lkg_value *value = lkg_value_new_list(NULL, 0, 0);
 
-        (void)state;
         for (unsigned i = 1; i < LKG_DOC_DEPTH_MAX; i++) {
                 struct lkg_value *outer =
                         i % 2 ? lkg_value_new_map(NULL, 0, 0) : lkg_value_new_list(NULL, 0, 0);
@@ -279,21 +270,4 @@ static void test_depth(void **state)
         }
         expect_same(value);
         lkg_value_unref(value);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_is_right),
-                cmocka_unit_test(test_every_character),
-                cmocka_unit_test(test_the_whole_of_unicode),
-                cmocka_unit_test(test_what_differs),
-                cmocka_unit_test(test_more_than_a_document),
-                cmocka_unit_test(test_both_readers_pass),
-                cmocka_unit_test(test_no_value_is_said),
-                cmocka_unit_test(test_what_json_c_cannot_tell),
-                cmocka_unit_test(test_depth),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

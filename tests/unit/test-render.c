@@ -5,7 +5,7 @@
  */
 #include "config-helpers.h"
 
-static void test_forms(void **state)
+TEST(test_forms)
 {
         static const struct {
                 const char *json, *yaml;
@@ -44,7 +44,6 @@ static void test_forms(void **state)
                   "\"\": 4\n\"a\\nb\": 1\n'a: b': 3\n\"yes\": 2\n" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_value *value, *back;
 
@@ -60,11 +59,10 @@ static void test_forms(void **state)
         }
 }
 
-static void test_json_form(void **state)
+TEST(test_json_form)
 {
         struct lkg_value *value = doc("{\"b\":[1,{}],\"a\":{\"c\":\"x\\\"\\u007f\"},\"e\":[]}");
 
-        (void)state;
         assert_string_equal(show(value, LKG_FORMAT_JSON),
                             "{\n  \"a\": {\n    \"c\": \"x\\\"\\u007f\"\n  },\n  \"b\": [\n    1,\n    {}\n "
                             " ],\n  \"e\": []\n}\n");
@@ -189,9 +187,8 @@ static struct lkg_value *random_value(unsigned depth)
         }
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-        (void)state;
         for (uint32_t seed = 1; seed <= 30000; seed++) {
                 struct lkg_report report = LKG_REPORT_INIT;
                 struct lkg_value *value, *back = NULL;
@@ -217,11 +214,10 @@ static void test_round_trip(void **state)
 }
 
 /* Readers give up on `key:` after 1024 characters. */
-static void test_long_keys(void **state)
+TEST(test_long_keys)
 {
         static const size_t sizes[] = { 998, 999, 1000, 1001, 1024, 5000 };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(sizes); i++) {
                 struct lkg_value *map = lkg_value_new_map(NULL, 0, 0),
                                  *inner = doc("{\"x\":[{\"y\":1}],\"z\":\"a\\nb\"}");
@@ -246,11 +242,10 @@ static void test_long_keys(void **state)
         }
 }
 
-static void test_invalid_utf8_is_replaced(void **state)
+TEST(test_invalid_utf8_is_replaced)
 {
         struct lkg_value *value = lkg_value_new_string("a\xff", 2, NULL, 0, 0);
 
-        (void)state;
         assert_string_equal(yaml(value), "\"a\xef\xbf\xbd\"\n");
         assert_string_equal(json(value), "\"a\xef\xbf\xbd\"");
         lkg_value_unref(value);
@@ -264,7 +259,7 @@ static void comment(const struct lkg_value *value, struct lkg_buf *buf)
 /*
  * On the first line of any member; not in lists. Without comments it is the text of lkg_render().
  */
-static void test_comments(void **state)
+TEST(test_comments)
 {
         static const char document[] =
                 "{\"a\":{\"b\":1,\"c\":{\"d\":\"x\\n\\ny\\n\",\"e\":[{\"f\":true,\"g\":{\"h\":2}}]}},"
@@ -272,7 +267,6 @@ static void test_comments(void **state)
         struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_value *value;
 
-        (void)state;
         assert_int_equal(lkg_decode_json(document, strlen(document), 0, NULL, NULL, &value), 0);
         lkg_render_commented(value, comment, &buf);
         assert_string_equal(buf.data, "a:\n"
@@ -301,7 +295,7 @@ static void test_comments(void **state)
  * A key that is not a simple key takes two lines; the comment is on the first. A subtree that is too deep
  * has one comment.
  */
-static void test_comments_of_odd_members(void **state)
+TEST(test_comments_of_odd_members)
 {
         const size_t deep = LKG_COMMENT_DEPTH_MAX + 4, size = 1100;
         struct lkg_value *value = lkg_value_new_bool(true, NULL, 0, 0), *map;
@@ -309,7 +303,6 @@ static void test_comments_of_odd_members(void **state)
         struct lkg_buf buf = LKG_BUF_INIT;
         size_t n = 0;
 
-        (void)state;
         memset(key, 'k', size);
         key[size] = '\0';
         for (size_t i = 0; i < deep; i++) {
@@ -326,19 +319,4 @@ static void test_comments_of_odd_members(void **state)
         assert_int_equal(n, 1);
         lkg_buf_deinit(&buf);
         lkg_value_unref(value);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_forms),
-                cmocka_unit_test(test_json_form),
-                cmocka_unit_test(test_round_trip),
-                cmocka_unit_test(test_long_keys),
-                cmocka_unit_test(test_invalid_utf8_is_replaced),
-                cmocka_unit_test(test_comments),
-                cmocka_unit_test(test_comments_of_odd_members),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

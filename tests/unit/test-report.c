@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors, findings and the buffer they are written to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 #include <lkg/base.h>
 #include <lkg/limits.h>
 
+#include "unit.h"
+
 /*
  * Control characters of both sets, bidirectional marks, and characters without width; letters of any script
  * stay.
  */
-static void test_hidden_characters(void **state)
+TEST(test_hidden_characters)
 {
         static const struct {
                 const char *text, *shown, *blank, *json;
@@ -42,7 +38,6 @@ static void test_hidden_characters(void **state)
                 { "\xff\xc3", "\\xff\\xc3", "??", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 LKG_CLEANUP(lkg_freep) char *copy = strdup(cases[i].text);
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT, json = LKG_BUF_INIT;
@@ -56,12 +51,11 @@ static void test_hidden_characters(void **state)
         }
 }
 
-static void test_error(void **state)
+TEST(test_error)
 {
         const struct lkg_where where = { .file = "a.conf", .line = 3, .column = 7 };
         struct lkg_error err = { 0 };
 
-        (void)state;
         assert_int_equal(lkg_error_set(&err, -ENOENT, NULL, "open layer '%s'", "x"), -ENOENT);
         assert_string_equal(err.message, "open layer 'x': No such file or directory");
         assert_int_equal(lkg_error_set(&err, -EINVAL, &where, "want a list."), -EINVAL);
@@ -74,14 +68,13 @@ static void test_error(void **state)
         assert_true(strlen(err.message) < sizeof(err.message));
 }
 
-static void test_report_lines(void **state)
+TEST(test_report_lines)
 {
         const struct lkg_where where = { .file = "d/10.conf", .line = 14, .column = 3 };
         struct lkg_report report = LKG_REPORT_INIT, copy = LKG_REPORT_INIT;
         size_t size;
         char *text;
 
-        (void)state;
         lkg_report_add(&report, LKG_ERROR, 1001, &where, "field %s", "maxPods");
         lkg_report_add(&report, LKG_NOTE, 2001, NULL, "no place");
         lkg_report_append(&copy, &report);
@@ -96,13 +89,12 @@ static void test_report_lines(void **state)
         lkg_report_deinit(&copy);
 }
 
-static void test_findings_are_text_whatever_a_name_is(void **state)
+TEST(test_findings_are_text_whatever_a_name_is)
 {
         const struct lkg_where where = { .file = "d/\xff\xc3\xa9.conf" };
         struct lkg_report report = LKG_REPORT_INIT;
         char *text;
 
-        (void)state;
         lkg_report_add(&report, LKG_NOTE, 2001, &where, "h\xc3\xa9\xe2\x82 \xed\xa0\x80\n");
         text = lkg_report_format(&report, NULL);
         assert_string_equal(
@@ -111,7 +103,7 @@ static void test_findings_are_text_whatever_a_name_is(void **state)
         lkg_report_deinit(&report);
 }
 
-static void test_half_characters_are_taken_out(void **state)
+TEST(test_half_characters_are_taken_out)
 {
         static const struct {
                 const char *text, *want;
@@ -124,7 +116,6 @@ static void test_half_characters_are_taken_out(void **state)
                 { "\x80\xff", "" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char text[32];
 
@@ -134,11 +125,10 @@ static void test_half_characters_are_taken_out(void **state)
         }
 }
 
-static void test_report_is_bounded(void **state)
+TEST(test_report_is_bounded)
 {
         struct lkg_report report = LKG_REPORT_INIT;
 
-        (void)state;
         for (unsigned i = 0; i < LKG_FINDINGS_MAX + 5; i++)
                 lkg_report_add(&report, LKG_WARNING, 2001, NULL, "finding %u", i);
         assert_int_equal(report.n_findings, LKG_FINDINGS_MAX);
@@ -147,11 +137,10 @@ static void test_report_is_bounded(void **state)
 }
 
 /* However many warnings there are, the reason for a refusal is listed. */
-static void test_an_error_finds_room(void **state)
+TEST(test_an_error_finds_room)
 {
         struct lkg_report report = LKG_REPORT_INIT, copy = LKG_REPORT_INIT;
 
-        (void)state;
         lkg_report_add(&report, LKG_ERROR, 1001, NULL, "first");
         for (unsigned i = 0; i < LKG_FINDINGS_MAX + 5; i++)
                 lkg_report_add(&report, LKG_WARNING, 2001, NULL, "finding %u", i);
@@ -175,9 +164,8 @@ static void test_an_error_finds_room(void **state)
 }
 
 /* Every code is unique, has a description and a remedy. */
-static void test_finding_kinds(void **state)
+TEST(test_finding_kinds)
 {
-        (void)state;
         assert_true(lkg_n_finding_kinds > 0);
         for (size_t i = 0; i < lkg_n_finding_kinds; i++) {
                 assert_non_null(lkg_finding_kinds[i].title);
@@ -188,11 +176,10 @@ static void test_finding_kinds(void **state)
 }
 
 /* Rule: docs/specification.md 2.13. */
-static void test_quote(void **state)
+TEST(test_quote)
 {
         char buf[5 * 64 + 8], big[500];
 
-        (void)state;
         assert_string_equal(lkg_quote("a\"b", 3, buf), "\"a\\\"b\"");
         assert_string_equal(lkg_quote("\xff\xc3\xa9\xc3", 4, buf), "\"\\xff\xc3\xa9\\xc3\"");
         assert_string_equal(lkg_quote("m\xd0\xb0xPods", 8, buf),
@@ -205,11 +192,10 @@ static void test_quote(void **state)
                 assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
 }
 
-static void test_json_string(void **state)
+TEST(test_json_string)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_buf_json_string(&buf, "a\"\\\n\x01\xff\xc3\xa9", 8);
         assert_string_equal(buf.data, "\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa9\"");
         lkg_buf_deinit(&buf);
@@ -219,7 +205,7 @@ static void test_json_string(void **state)
  * Errors, warnings, notes; each by file and line; the notes of one code beyond three are a number.
  * Rule: docs/specification.md 2.10.
  */
-static void test_order_and_folding(void **state)
+TEST(test_order_and_folding)
 {
         static const struct {
                 enum lkg_severity severity;
@@ -232,7 +218,6 @@ static void test_order_and_folding(void **state)
                 { LKG_NOTE, 5008, 9, "b" },
         };
 
-        (void)state;
         for (int all = 0; all < 2; all++) {
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
                 LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -257,23 +242,4 @@ static void test_order_and_folding(void **state)
                 assert_int_equal(report.n_folded, all ? 0 : 1);
                 assert_int_equal(report.n_severity[LKG_NOTE], 6);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_hidden_characters),
-                cmocka_unit_test(test_error),
-                cmocka_unit_test(test_report_lines),
-                cmocka_unit_test(test_findings_are_text_whatever_a_name_is),
-                cmocka_unit_test(test_half_characters_are_taken_out),
-                cmocka_unit_test(test_report_is_bounded),
-                cmocka_unit_test(test_order_and_folding),
-                cmocka_unit_test(test_an_error_finds_room),
-                cmocka_unit_test(test_finding_kinds),
-                cmocka_unit_test(test_quote),
-                cmocka_unit_test(test_json_string),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

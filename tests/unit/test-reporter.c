@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is written to the cluster and with which credential; the test simulates client and credential. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 
+#include "unit.h"
 #include "core/remote/outbox.h"
 
 /* ---- the client ---- */
@@ -179,14 +174,13 @@ static void happen(struct user *user, const char *message)
 
 /* ---- bodies ---- */
 
-static void test_body_of_a_condition(void **state)
+TEST(test_body_of_a_condition)
 {
         static const struct lkg_node_condition condition = { "False", "failed to parse current (UID: a)",
                                                              "using \"x\"\n",
                                                              UINT64_C(1700000000) * 1000000000 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_condition_body(&condition, UINT64_C(1700000100) * 1000000000 + 999999999, &buf);
         assert_string_equal(
                 buf.data,
@@ -196,7 +190,7 @@ static void test_body_of_a_condition(void **state)
                 "\"2023-11-14T22:13:20Z\"}]}}");
 }
 
-static void test_body_of_an_event(void **state)
+TEST(test_body_of_an_event)
 {
         struct lkg_node_event event = {
                 .warning = true,
@@ -210,7 +204,6 @@ static void test_body_of_an_event(void **state)
         static const struct lkg_event_node node = { "n1", "3f-9a", "host-1" };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_event_body(&event, &node, &buf);
         assert_string_equal(
                 buf.data,
@@ -231,11 +224,10 @@ static void test_body_of_an_event(void **state)
 
 /* ---- the condition ---- */
 
-static void test_a_condition_is_a_patch_of_the_status(void **state)
+TEST(test_a_condition_is_a_patch_of_the_status)
 {
         struct user user;
 
-        (void)state;
         begin(&user);
         turn(&user);
         assert_null(condition_call); /* nothing to report yet */
@@ -253,7 +245,7 @@ static void test_a_condition_is_a_patch_of_the_status(void **state)
 }
 
 /* Every slot that one node takes would otherwise be a write by each node that waits. */
-static void test_figures_of_a_rollout_can_wait(void **state)
+TEST(test_figures_of_a_rollout_can_wait)
 {
         static const struct {
                 struct lkg_node_condition next;
@@ -285,17 +277,15 @@ static void test_figures_of_a_rollout_can_wait(void **state)
                 true
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 if (lkg_condition_figures_differ(&before, &rows[i].next) != rows[i].can_wait)
                         fail_msg("row %zu", i);
 }
 
-static void test_a_condition_that_cannot_be_written(void **state)
+TEST(test_a_condition_that_cannot_be_written)
 {
         struct user user;
 
-        (void)state;
         begin(&user);
         set(&user, "True", "all checks passed");
         answer(&condition_call, LKG_API_FORBIDDEN, "patch nodes/status n1 is forbidden");
@@ -309,11 +299,10 @@ static void test_a_condition_that_cannot_be_written(void **state)
         end(&user);
 }
 
-static void test_what_cannot_be_sent_is_a_failure(void **state)
+TEST(test_what_cannot_be_sent_is_a_failure)
 {
         struct user user;
 
-        (void)state;
         begin(&user);
         start_result = -ENOMEM;
         lkg_reporter_set_node(user.reporter, "uid-1");
@@ -325,7 +314,7 @@ static void test_what_cannot_be_sent_is_a_failure(void **state)
 
 /* ---- which credential ---- */
 
-static void test_nothing_is_written_with_another_credential(void **state)
+TEST(test_nothing_is_written_with_another_credential)
 {
         static struct lkg_identity admin = { .user = (char *)"kubernetes-admin" },
                                    token = { .token = (char *)"x" },
@@ -345,7 +334,6 @@ static void test_nothing_is_written_with_another_credential(void **state)
                   "the credential of /etc/lkgfs/kubeconfig is that of system:node:n2" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct user user;
                 char want[512];
@@ -378,11 +366,10 @@ static void test_nothing_is_written_with_another_credential(void **state)
 }
 
 /* A request may still be waiting for its turn when the credential changes. */
-static void test_another_credential_takes_back_what_is_under_way(void **state)
+TEST(test_another_credential_takes_back_what_is_under_way)
 {
         struct user user;
 
-        (void)state;
         begin(&user);
         lkg_reporter_set_node(user.reporter, "uid-1");
         set(&user, "True", "all checks passed");
@@ -403,11 +390,10 @@ static void test_another_credential_takes_back_what_is_under_way(void **state)
         end(&user);
 }
 
-static void test_what_is_turned_off_is_not_sent(void **state)
+TEST(test_what_is_turned_off_is_not_sent)
 {
         struct user user;
 
-        (void)state;
         begin_with(&user, false, true);
         lkg_reporter_set_node(user.reporter, "uid-1");
         set(&user, "True", "all checks passed");
@@ -433,11 +419,10 @@ static void test_what_is_turned_off_is_not_sent(void **state)
 
 /* ---- events ---- */
 
-static void test_events_wait_for_the_node(void **state)
+TEST(test_events_wait_for_the_node)
 {
         struct user user;
 
-        (void)state;
         begin(&user);
         happen(&user, "one");
         assert_null(event_call);
@@ -449,12 +434,11 @@ static void test_events_wait_for_the_node(void **state)
         end(&user);
 }
 
-static void test_one_event_after_the_other_and_counts(void **state)
+TEST(test_one_event_after_the_other_and_counts)
 {
         char name[64], want[160];
         struct user user;
 
-        (void)state;
         begin(&user);
         lkg_reporter_set_node(user.reporter, "uid-1");
         happen(&user, "one");
@@ -479,7 +463,7 @@ static void test_one_event_after_the_other_and_counts(void **state)
         end(&user);
 }
 
-static void test_what_becomes_of_an_event_that_was_not_taken(void **state)
+TEST(test_what_becomes_of_an_event_that_was_not_taken)
 {
         static const struct {
                 enum lkg_api_status status;
@@ -492,7 +476,6 @@ static void test_what_becomes_of_an_event_that_was_not_taken(void **state)
                 { LKG_API_UNREACHABLE, false, "no" }, { LKG_API_NOT_FOUND, false, "no" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct user user;
 
@@ -512,11 +495,10 @@ static void test_what_becomes_of_an_event_that_was_not_taken(void **state)
         }
 }
 
-static void test_a_new_node_has_events_of_its_own(void **state)
+TEST(test_a_new_node_has_events_of_its_own)
 {
         struct user user;
 
-        (void)state;
         begin(&user);
         lkg_reporter_set_node(user.reporter, "uid-1");
         happen(&user, "one");
@@ -540,25 +522,4 @@ static void test_a_new_node_has_events_of_its_own(void **state)
         assert_string_equal(event_call->line, "create default/events// application/json");
         assert_non_null(strstr(event_call->body, "\"count\":1"));
         end(&user);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_body_of_a_condition),
-                cmocka_unit_test(test_body_of_an_event),
-                cmocka_unit_test(test_a_condition_is_a_patch_of_the_status),
-                cmocka_unit_test(test_figures_of_a_rollout_can_wait),
-                cmocka_unit_test(test_a_condition_that_cannot_be_written),
-                cmocka_unit_test(test_what_cannot_be_sent_is_a_failure),
-                cmocka_unit_test(test_nothing_is_written_with_another_credential),
-                cmocka_unit_test(test_another_credential_takes_back_what_is_under_way),
-                cmocka_unit_test(test_what_is_turned_off_is_not_sent),
-                cmocka_unit_test(test_events_wait_for_the_node),
-                cmocka_unit_test(test_one_event_after_the_other_and_counts),
-                cmocka_unit_test(test_what_becomes_of_an_event_that_was_not_taken),
-                cmocka_unit_test(test_a_new_node_has_events_of_its_own),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,15 +237,13 @@ static const struct expectation lists[] = {
                         check_row(&(rows)[i], KUBELET, false);    \
         } while (0)
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-        (void)state;
         EACH(numbers);
 }
 
-static void test_durations(void **state)
+TEST(test_durations)
 {
-        (void)state;
         EACH(durations);
 }
 
@@ -269,32 +267,28 @@ static const struct expectation sysctls[] = {
           LKG_F_DUPLICATE },
 };
 
-static void test_sysctls(void **state)
+TEST(test_sysctls)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(sysctls); i++)
                 check_row(&sysctls[i], KUBELET, false);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
-        (void)state;
         EACH(words);
 }
 
-static void test_formats(void **state)
+TEST(test_formats)
 {
-        (void)state;
         EACH(formats);
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
-        (void)state;
         EACH(lists);
 }
 
-static void test_pulls_need_serialize_off(void **state)
+TEST(test_pulls_need_serialize_off)
 {
         static const struct expectation rows[] = {
                 { "maxParallelImagePulls: 2\nserializeImagePulls: false", NULL },
@@ -303,17 +297,15 @@ static void test_pulls_need_serialize_off(void **state)
                   LKG_F_CONTRADICTION },
         };
 
-        (void)state;
         EACH(rows);
 }
 
-static void test_all_breaches_at_once(void **state)
+TEST(test_all_breaches_at_once)
 {
         struct trial t = { .base = KUBELET
                            "maxPods: -1\nport: 0x20000\nhairpinMode: x\nlogging: {format: z}\n"
                            "registerWithTaints: [{key: a b, value: c d, effect: e}]\n" };
 
-        (void)state;
         assert_string_equal(
                 said(&t),
                 "base.yaml:3:10: error: maxPods: -1 is out of range; it must not be negative "
@@ -331,20 +323,4 @@ static void test_all_breaches_at_once(void **state)
                 "NoSchedule, PreferNoSchedule, NoExecute [LKG5031]\n"
                 "base.yaml:6:19: error: logging.format: \"z\" is not known; want one of text, json "
                 "[LKG5031]\n");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_numbers),
-                cmocka_unit_test(test_durations),
-                cmocka_unit_test(test_words),
-                cmocka_unit_test(test_sysctls),
-                cmocka_unit_test(test_formats),
-                cmocka_unit_test(test_lists),
-                cmocka_unit_test(test_pulls_need_serialize_off),
-                cmocka_unit_test(test_all_breaches_at_once),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

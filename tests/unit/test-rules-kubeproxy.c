@@ -85,48 +85,32 @@ static const struct expectation local[] = {
         { "clusterCIDR: nonsense\ndetectLocalMode: NodeCIDR", NULL },
 };
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++)
                 check_row(&fields[i], PROXY, false);
 }
 
-static void test_modes(void **state)
+TEST(test_modes)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(modes); i++)
                 check_row(&modes[i], PROXY, false);
 }
 
-static void test_local_traffic(void **state)
+TEST(test_local_traffic)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(local); i++)
                 check_row(&local[i], PROXY, false);
 }
 
-static void test_period_and_its_minimum(void **state)
+TEST(test_period_and_its_minimum)
 {
         struct trial t = { .base = PROXY "iptables: {syncPeriod: 5s}\n",
                            .dropin = PROXY "iptables: {minSyncPeriod: 6s}\n" };
 
-        (void)state;
         assert_string_equal(said(&t),
                             "d/10-x.conf:3:27: error: iptables.minSyncPeriod: \"6s\" must not be more than "
                             "iptables.syncPeriod \"5s\" (base.yaml:3:24) [LKG5030]\n");
         t = (struct trial){ .base = PROXY "iptables: {syncPeriod: -5s, minSyncPeriod: 2s}\n" };
         assert_int_equal(judged(&t)->n_findings, 2); /* negative, and below its minimum */
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_fields),
-                cmocka_unit_test(test_modes),
-                cmocka_unit_test(test_local_traffic),
-                cmocka_unit_test(test_period_and_its_minimum),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

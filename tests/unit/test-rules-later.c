@@ -88,44 +88,39 @@ static const struct expectation ignored[] = {
         { "staticPodURL: \"https://h:x/pods\"", "staticPodURL", LKG_F_BAD_FORMAT },
 };
 
-static void test_values(void **state)
+TEST(test_values)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(values); i++)
                 check_row(&values[i], KUBELET, true);
 }
 
-static void test_managers(void **state)
+TEST(test_managers)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(managers); i++)
                 check_row(&managers[i], KUBELET, true);
 }
 
-static void test_ignored(void **state)
+TEST(test_ignored)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(ignored); i++)
                 check_row(&ignored[i], KUBELET, true);
 }
 
 /* The default of evictionHard reserves memory, and the static policy needs to know it per NUMA node. */
-static void test_static_memory_needs_reservations(void **state)
+TEST(test_static_memory_needs_reservations)
 {
         static const struct expectation bare = { "memoryManagerPolicy: Static", "memoryManagerPolicy",
                                                  LKG_F_REFUSED_LATER };
         static const struct expectation none = { "memoryManagerPolicy: Static\nevictionHard: {}", NULL };
 
-        (void)state;
         check_row(&bare, KUBELET, true);
         check_row(&none, KUBELET, true);
 }
 
-static void test_nothing_about_kube_proxy(void **state)
+TEST(test_nothing_about_kube_proxy)
 {
         struct trial t = { .base = PROXY "bindAddress: x\n", .later = true };
 
-        (void)state;
         assert_int_equal(judged(&t)->n_findings, 0);
 }
 
@@ -193,9 +188,8 @@ static const struct {
           LKG_F_HOST_STATE },
 };
 
-static void test_host(void **state)
+TEST(test_host)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(hosts); i++) {
                 char text[512];
                 struct trial t = { .base = text, .on = hosts[i].host };
@@ -215,11 +209,10 @@ static void test_host(void **state)
         }
 }
 
-static void test_host_is_read(void **state)
+TEST(test_host_is_read)
 {
         struct lkg_host host = { 0 };
 
-        (void)state;
         for (enum lkg_host_fact fact = 0; fact <= LKG_HOST_KERNEL; fact++)
                 lkg_host_look(&host, fact, "/nowhere");
         assert_true(host.memory == 0 && host.storage == 0 && host.pids == 0 && !host.swap);
@@ -230,7 +223,7 @@ static void test_host_is_read(void **state)
         assert_true(*host.cpus && !strchr(host.cpus, '\n'));
 }
 
-static void test_reasons(void **state)
+TEST(test_reasons)
 {
         static const struct {
                 const char *yaml, *says; /* NULL: the kubelet starts */
@@ -298,7 +291,6 @@ static void test_reasons(void **state)
                 { "evictionSoft: {memory.available: 00%}", "no grace period" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 LKG_CLEANUP(lkg_freep) char *base = NULL;
                 const char *text;
@@ -308,20 +300,4 @@ static void test_reasons(void **state)
                 if (rows[i].says ? !strstr(text, rows[i].says) : *text)
                         fail_msg("%s: %s", rows[i].yaml, text);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_values),
-                cmocka_unit_test(test_managers),
-                cmocka_unit_test(test_reasons),
-                cmocka_unit_test(test_ignored),
-                cmocka_unit_test(test_static_memory_needs_reservations),
-                cmocka_unit_test(test_nothing_about_kube_proxy),
-                cmocka_unit_test(test_host),
-                cmocka_unit_test(test_host_is_read),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

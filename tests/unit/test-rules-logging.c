@@ -52,32 +52,20 @@ static const struct expectation rows[] = {
         { "logging: {options: {json: {infoBufferSize: 1000E}}}", NULL },
 };
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 check_row(&rows[i], KUBELET, false);
                 check_row(&rows[i], PROXY, false);
         }
 }
 
-static void test_flush_frequency_was_not_judged_before_1_35(void **state)
+TEST(test_flush_frequency_was_not_judged_before_1_35)
 {
         static const struct expectation before = { "logging: {flushFrequency: -1}", NULL, .release = 134 };
         static const struct expectation since = { "logging: {flushFrequency: -1}", "logging.flushFrequency",
                                                   LKG_F_OUT_OF_RANGE, .release = 135 };
 
-        (void)state;
         check_row(&before, KUBELET, false);
         check_row(&since, KUBELET, false);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_rows),
-                cmocka_unit_test(test_flush_frequency_was_not_judged_before_1_35),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

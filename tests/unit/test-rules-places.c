@@ -2,12 +2,11 @@
 /* The position of a finding, and how it names values, flags and defaults. */
 #include "rules-helpers.h"
 
-static void test_value_of_the_later_layer(void **state)
+TEST(test_value_of_the_later_layer)
 {
         struct trial t = { .base = KUBELET "imageGCLowThresholdPercent: 60\n",
                            .dropin = KUBELET "imageGCHighThresholdPercent: 50\n" };
 
-        (void)state;
         assert_string_equal(said(&t),
                             "d/10-x.conf:3:30: error: imageGCHighThresholdPercent: 50 must be greater than "
                             "imageGCLowThresholdPercent 60 (base.yaml:3:29) [LKG5032]\n");
@@ -18,22 +17,20 @@ static void test_value_of_the_later_layer(void **state)
                             "imageGCHighThresholdPercent 50 (base.yaml:3:30) [LKG5032]\n");
 }
 
-static void test_value_of_the_later_line(void **state)
+TEST(test_value_of_the_later_line)
 {
         struct trial t = { .base = KUBELET
                            "imageGCLowThresholdPercent: 60\nimageGCHighThresholdPercent: 50\n" };
 
-        (void)state;
         assert_string_equal(said(&t),
                             "base.yaml:4:30: error: imageGCHighThresholdPercent: 50 must be greater than "
                             "imageGCLowThresholdPercent 60 (base.yaml:3:29) [LKG5032]\n");
 }
 
-static void test_default_is_named_and_never_the_place(void **state)
+TEST(test_default_is_named_and_never_the_place)
 {
         struct trial t = { .base = KUBELET "imageGCHighThresholdPercent: 50\n" };
 
-        (void)state;
         assert_string_equal(said(&t),
                             "base.yaml:3:30: error: imageGCHighThresholdPercent: 50 must be greater than "
                             "imageGCLowThresholdPercent 80 (default) [LKG5032]\n");
@@ -52,34 +49,31 @@ static void test_default_is_named_and_never_the_place(void **state)
  * The machine that judges need not be the node: a violation that depends on its facts only is no reason to
  * refuse.
  */
-static void test_facts_that_nobody_stated_only_warn(void **state)
+TEST(test_facts_that_nobody_stated_only_warn)
 {
         struct trial t = { .base = KUBELET "failCgroupV1: true\n", .cgroup = 1 };
 
-        (void)state;
         assert_int_equal(judged(&t)->n_severity[LKG_ERROR], 1);
         t.guessed_host = true;
         assert_int_equal(judged(&t)->n_severity[LKG_ERROR], 0);
         assert_int_equal(judged(&t)->n_severity[LKG_WARNING], 1);
 }
 
-static void test_unset_field_is_named(void **state)
+TEST(test_unset_field_is_named)
 {
         struct trial t = { .base = KUBELET "systemCgroups: /s\n" };
 
-        (void)state;
         assert_string_equal(said(&t),
                             "base.yaml:3:16: error: systemCgroups: \"/s\" needs cgroupRoot (unset); set "
                             "cgroupRoot, / for example [LKG5032]\n");
 }
 
-static void test_flag_is_named(void **state)
+TEST(test_flag_is_named)
 {
         struct trial t = {
                 .base = KUBELET, .flag = "flag --max-pods", .flag_path = "maxPods", .flag_value = -5
         };
 
-        (void)state;
         assert_string_equal(said(&t),
                             "error: maxPods (--max-pods): -5 is out of range; it must not be negative "
                             "[LKG5030]\n");
@@ -93,20 +87,18 @@ static void test_flag_is_named(void **state)
                 "imageGCHighThresholdPercent 90 (base.yaml:3:30) [LKG5032]\n");
 }
 
-static void test_drop_in_value_has_the_drop_ins_place(void **state)
+TEST(test_drop_in_value_has_the_drop_ins_place)
 {
         struct trial t = { .base = KUBELET "maxPods: 5\n", .dropin = KUBELET "maxPods: -5\n" };
 
-        (void)state;
         assert_string_equal(said(&t), "d/10-x.conf:3:10: error: maxPods: -5 is out of range; it must not be "
                                       "negative [LKG5030]\n");
 }
 
-static void test_item_of_a_list(void **state)
+TEST(test_item_of_a_list)
 {
         struct trial t = { .base = KUBELET "enforceNodeAllocatable:\n- pods\n- all\n" };
 
-        (void)state;
         assert_string_equal(
                 said(&t),
                 "base.yaml:5:3: error: enforceNodeAllocatable[1]: \"all\" is not known; want pods, "
@@ -114,24 +106,22 @@ static void test_item_of_a_list(void **state)
                 "kube-reserved-compressible or none [LKG5031]\n");
 }
 
-static void test_long_and_odd_values_are_cut_and_escaped(void **state)
+TEST(test_long_and_odd_values_are_cut_and_escaped)
 {
         char text[8192] = KUBELET "hairpinMode: \"\\u0007";
         struct trial t = { .base = text };
         size_t n = strlen(text);
 
-        (void)state;
         memset(text + n, 'x', 6000);
         strcpy(text + n + 6000, "\"\n");
         assert_true(strlen(said(&t)) < 500);
         assert_null(strchr(said(&t), '\a'));
 }
 
-static void test_userinfo_of_a_url_is_masked(void **state)
+TEST(test_userinfo_of_a_url_is_masked)
 {
         struct trial t = { .base = KUBELET "tracing: {endpoint: \"http://user:s3cret@host/\"}\n" };
 
-        (void)state;
         assert_int_equal(judged(&t)->n_findings, 1);
         assert_null(strstr(said(&t), "s3cret"));
         t = (struct trial){ .base = KUBELET "staticPodURL: \"http://user:s3cret@h:x/?t=s3cret\"\n",
@@ -141,11 +131,10 @@ static void test_userinfo_of_a_url_is_masked(void **state)
 }
 
 /* Messages about the form of a value quote nothing of it; parts that would are left out. */
-static void test_reason_for_a_value_with_credentials(void **state)
+TEST(test_reason_for_a_value_with_credentials)
 {
         struct trial t = { .base = KUBELET "tracing: {endpoint: \"http://u:secret@h:1\"}\n" };
 
-        (void)state;
         assert_non_null(strstr(said(&t), "\"http://<masked>@h:1\" is not right: unsupported scheme; want"));
         t = (struct trial){ .base = KUBELET "reservedSystemCPUs: \"http://u:secret@h:1\"\n" };
         assert_non_null(strstr(said(&t), "is not right: not what is wanted here"));
@@ -153,12 +142,11 @@ static void test_reason_for_a_value_with_credentials(void **state)
 }
 
 /* A rule between a field and a gate, and one between two items of a list: both places. */
-static void test_places_of_both_sides(void **state)
+TEST(test_places_of_both_sides)
 {
         struct trial t = { .base = KUBELET "featureGates: {MemoryQoS: false}\n",
                            .dropin = KUBELET "memoryReservationPolicy: TieredReservation\n" };
 
-        (void)state;
         assert_string_equal(said(&t),
                             "d/10-x.conf:3:26: error: memoryReservationPolicy: \"TieredReservation\" "
                             "needs the feature gate MemoryQoS, which is off (base.yaml:3:27); turn the "
@@ -181,24 +169,4 @@ static void test_places_of_both_sides(void **state)
                 "d/10-x.conf:3:19: warning: cpuManagerPolicy: \"none\" cannot go with "
                 "cpuManagerPolicyOptions (1 members) (base.yaml:3:26); remove the options, or want the "
                 "policy static [LKG5021]\n");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_value_of_the_later_layer),
-                cmocka_unit_test(test_value_of_the_later_line),
-                cmocka_unit_test(test_default_is_named_and_never_the_place),
-                cmocka_unit_test(test_facts_that_nobody_stated_only_warn),
-                cmocka_unit_test(test_unset_field_is_named),
-                cmocka_unit_test(test_flag_is_named),
-                cmocka_unit_test(test_drop_in_value_has_the_drop_ins_place),
-                cmocka_unit_test(test_item_of_a_list),
-                cmocka_unit_test(test_long_and_odd_values_are_cut_and_escaped),
-                cmocka_unit_test(test_userinfo_of_a_url_is_masked),
-                cmocka_unit_test(test_reason_for_a_value_with_credentials),
-                cmocka_unit_test(test_places_of_both_sides),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,13 +143,12 @@ static size_t allocated(void)
         return mallinfo2().uordblks;
 }
 
-static void test_changes(void **state)
+TEST_WITH(test_changes, set_up, tear_down)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *first = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *again = NULL;
         size_t before;
 
-        (void)state;
         for (unsigned i = 0; i < N_LAYERS; i++)
                 put_layer(i, i);
         look();
@@ -190,11 +189,10 @@ static void test_changes(void **state)
 }
 
 /* The content of every layer is counted once, and what the results add has a limit. */
-static void test_memory(void **state)
+TEST_WITH(test_memory, set_up, tear_down)
 {
         size_t before = allocated(), fields = (size_t)N_FIELDS * 4 * N_LAYERS;
 
-        (void)state;
         for (unsigned i = 0; i < 4 * N_LAYERS; i++)
                 put_layer(i, i);
         look();
@@ -204,14 +202,4 @@ static void test_memory(void **state)
         put_layer(N_LAYERS, 1);
         look();
         assert_true(allocated() - before < 1u << 20);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_changes, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_memory, set_up, tear_down),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

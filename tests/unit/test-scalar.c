@@ -4,7 +4,7 @@
 
 #include "config-helpers.h"
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
         static const struct {
                 const char *text, *want; /* NULL = a string */
@@ -34,7 +34,6 @@ static void test_numbers(void **state)
                 { "123456789012345680000", "123456789012345680000" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_scalar scalar;
 
@@ -48,7 +47,7 @@ static void test_numbers(void **state)
         }
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
         static const struct {
                 const char *text;
@@ -60,7 +59,6 @@ static void test_words(void **state)
                 { "-.nan", LKG_S_STRING }, { "-", LKG_S_STRING },    { ".", LKG_S_STRING },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_scalar scalar;
 
@@ -69,7 +67,7 @@ static void test_words(void **state)
         }
 }
 
-static void test_timestamps(void **state)
+TEST(test_timestamps)
 {
         static const char *const good[] = { "2001-01-02",
                                             "2001-1-2",
@@ -92,34 +90,20 @@ static void test_timestamps(void **state)
                                            "2001-01-02x",
                                            "" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(good); i++)
                 assert_true(lkg_scalar_is_timestamp(good[i], strlen(good[i])));
         for (size_t i = 0; i < LKG_ARRAY_SIZE(bad); i++)
                 assert_false(lkg_scalar_is_timestamp(bad[i], strlen(bad[i])));
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
         char buf[LKG_NUMBER_TEXT_MAX];
 
-        (void)state;
         lkg_float_key(1.23456789012, buf);
         assert_string_equal(buf, "1.2345679");
         lkg_float_key(1e6, buf);
         assert_string_equal(buf, "1e+06");
         lkg_float_key(1e-45, buf);
         assert_string_equal(buf, "1e-45");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_numbers),
-                cmocka_unit_test(test_words),
-                cmocka_unit_test(test_timestamps),
-                cmocka_unit_test(test_keys),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

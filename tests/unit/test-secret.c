@@ -5,7 +5,7 @@
  */
 #include "config-helpers.h"
 
-static void test_text(void **state)
+TEST(test_text)
 {
         static const struct {
                 const char *text, *want;
@@ -28,7 +28,6 @@ static void test_text(void **state)
                 { "", "" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
                 bool masked = lkg_mask_text(rows[i].text, strlen(rows[i].text), &buf);
@@ -40,7 +39,7 @@ static void test_text(void **state)
 }
 
 /* A missing space makes a credential part of a name. */
-static void test_names(void **state)
+TEST(test_names)
 {
         static const struct {
                 const char *name;
@@ -67,7 +66,6 @@ static void test_names(void **state)
                 { "", false, "" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
                 bool masked = lkg_mask_name(rows[i].name, strlen(rows[i].name), rows[i].secret, &buf);
@@ -80,7 +78,7 @@ static void test_names(void **state)
 }
 
 /* In a tree, in the table of origins, in a finding. */
-static void test_names_wherever_they_are_shown(void **state)
+TEST(test_names_wherever_they_are_shown)
 {
         struct lkg_value *value =
                 doc("a: 1\nstaticPodURLHeader: {Authorization:s3cret}\nuser: {token:s3cret}\n");
@@ -88,7 +86,6 @@ static void test_names_wherever_they_are_shown(void **state)
         struct lkg_buf origin = LKG_BUF_INIT;
         char quoted[5 * 64 + 8];
 
-        (void)state;
         assert_string_equal(json(masked),
                             "{\"a\":1,\"staticPodURLHeader\":{\"Authorization:<masked>\":null},"
                             "\"user\":{\"token:<masked>\":null}}");
@@ -106,14 +103,13 @@ static void test_names_wherever_they_are_shown(void **state)
 }
 
 /* A space too few or too many: values below such a name are credentials, too. */
-static void test_values_below_names_that_hold_one(void **state)
+TEST(test_values_below_names_that_hold_one)
 {
         static const char *const rows[] = { "staticPodURLHeader:Authorization: s3cret\n",
                                             "staticPodURLHeader Authorization: s3cret\n",
                                             "staticPodURLHeader.Authorization: [s3cret]\n",
                                             "x/token: {a: {b: s3cret}}\n" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_value *value = doc(rows[i]), *masked = lkg_mask_secrets(value);
 
@@ -124,7 +120,7 @@ static void test_values_below_names_that_hold_one(void **state)
 }
 
 /* A field that is one URL: nothing that may be a credential is shown, however malformed it is. */
-static void test_url(void **state)
+TEST(test_url)
 {
         static const struct {
                 const char *text, *want;
@@ -143,7 +139,6 @@ static void test_url(void **state)
                 { "", "" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
                 bool masked = lkg_mask_url(rows[i].text, strlen(rows[i].text), &buf);
@@ -154,7 +149,7 @@ static void test_url(void **state)
         }
 }
 
-static void test_tree(void **state)
+TEST(test_tree)
 {
         static const struct {
                 const char *text, *want;
@@ -182,7 +177,6 @@ static void test_tree(void **state)
                 { "https://u:p@h/\n", "\"https://<masked>@h/\"" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_value *value = doc(rows[i].text), *masked = lkg_mask_secrets(value);
 
@@ -192,11 +186,10 @@ static void test_tree(void **state)
         }
 }
 
-static void test_innocent_is_shared(void **state)
+TEST(test_innocent_is_shared)
 {
         struct lkg_value *value = doc("a: {b: [1, x]}\n"), *masked = lkg_mask_secrets(value);
 
-        (void)state;
         assert_ptr_equal(value, masked);
         lkg_value_unref(value);
         lkg_value_unref(masked);
@@ -211,14 +204,13 @@ static int no_secret(const struct lkg_leaf *leaf, void *userdata)
 }
 
 /* The value that a secret replaced is a secret, too. */
-static void test_shadows(void **state)
+TEST(test_shadows)
 {
         struct lkg_value *base = doc("staticPodURLHeader: {A: [secret1]}\nu: https://secret@h\n");
         struct lkg_value *patch = doc("staticPodURLHeader: {A: [secret2]}\nu: https://secret2@h\n"),
                          *merged = NULL, *masked;
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         merged = lkg_merge_json(base, patch);
         masked = lkg_mask_secrets(merged);
         assert_int_equal(lkg_value_walk(masked, no_secret, NULL), 0);
@@ -232,30 +224,12 @@ static void test_shadows(void **state)
         lkg_value_unref(masked);
 }
 
-static void test_pointer(void **state)
+TEST(test_pointer)
 {
-        (void)state;
         assert_int_equal(lkg_pointer_secrecy("/staticPodURLHeader/Authorization"), LKG_SECRET);
         assert_int_equal(lkg_pointer_secrecy("/a/StaticPodUrlHeader"), LKG_SECRET);
         assert_int_equal(lkg_pointer_secrecy("/staticPodURL"), LKG_SECRET_URL);
         assert_int_equal(lkg_pointer_secrecy("/staticPodURL/token"), LKG_SECRET);
         assert_int_equal(lkg_pointer_secrecy("/staticPodURLs"), LKG_PUBLIC);
         assert_int_equal(lkg_pointer_secrecy(""), LKG_PUBLIC);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_names_wherever_they_are_shown),
-                cmocka_unit_test(test_values_below_names_that_hold_one),
-                cmocka_unit_test(test_text),
-                cmocka_unit_test(test_url),
-                cmocka_unit_test(test_tree),
-                cmocka_unit_test(test_innocent_is_shared),
-                cmocka_unit_test(test_shadows),
-                cmocka_unit_test(test_pointer),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,16 +4,11 @@
  * the next.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
-
-#include <cmocka.h>
 
 #include <lkg/publication.h>
 
+#include "unit.h"
 #include "quota.h"
 #include "server-place.h"
 
@@ -41,12 +36,11 @@ static struct lkg_node *look_up_view(const char *name)
         return node_get(entry.ino);
 }
 
-static void test_one_inode_one_node(void **state)
+TEST_WITH(test_one_inode_one_node, set_up, tear_down)
 {
         struct lkg_node *a = look_up(FUSE_ROOT_ID, "a"), *again = look_up(FUSE_ROOT_ID, "a");
         uint64_t id = node_id(a);
 
-        (void)state;
         assert_ptr_equal(a, again);
         assert_int_equal(atomic_load(&a->nlookup), 2);
         node_forget(a, 1);
@@ -61,11 +55,10 @@ static void test_one_inode_one_node(void **state)
 }
 
 /* Pages of the table stay in memory once they are touched: nodes that come and go do not touch all of it. */
-static void test_records_are_used_again(void **state)
+TEST_WITH(test_records_are_used_again, set_up, tear_down)
 {
         uint64_t last = 0;
 
-        (void)state;
         for (int i = 0; i < 20000; i++) {
                 struct lkg_node *a = look_up(1, "a");
 
@@ -77,14 +70,13 @@ static void test_records_are_used_again(void **state)
         assert_in_range(atomic_load(&server.shm->n_nodes), 1, 2048);
 }
 
-static void test_there_are_as_many_records_as_it_takes(void **state)
+TEST_WITH(test_there_are_as_many_records_as_it_takes, set_up, tear_down)
 {
         struct rlimit limit;
         uint64_t d, ids[3000];
         const struct lkg_node *last;
         char name[32];
 
-        (void)state;
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
         limit.rlim_cur = LKG_ARRAY_SIZE(ids) + 100; /* each node has a descriptor */
         if (limit.rlim_max < limit.rlim_cur)
@@ -118,7 +110,7 @@ static void test_there_are_as_many_records_as_it_takes(void **state)
 }
 
 /* The owner of the files has a share of the nodes; a node beyond the share is not created. */
-static void test_nodes_are_shared_out(void **state)
+TEST_WITH(test_nodes_are_shared_out, set_up, tear_down)
 {
         struct rlimit before, limit;
         struct fuse_entry_param entry;
@@ -127,7 +119,6 @@ static void test_nodes_are_shared_out(void **state)
         char name[32];
         int r;
 
-        (void)state;
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
         limit = (struct rlimit){ .rlim_cur = 800, .rlim_max = before.rlim_max }; /* 400 to share */
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -163,7 +154,7 @@ static void test_nodes_are_shared_out(void **state)
 }
 
 /* Unlinked but open files: those of one user leave room for other users, those of users for root. */
-static void test_kept_files_are_shared_out(void **state)
+TEST_WITH(test_kept_files_are_shared_out, set_up, tear_down)
 {
         static const struct {
                 uid_t uid;
@@ -171,7 +162,6 @@ static void test_kept_files_are_shared_out(void **state)
         } owners[] = { { 1000, 25 }, { 1001, 25 }, { 1002, 25 }, { 1003, 25 }, { 1004, 0 }, { 0, 100 } };
         struct lkg_node *nodes[LKG_ARRAY_SIZE(owners)][110];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(owners); i++) {
                 uint32_t n = 0;
 
@@ -194,12 +184,11 @@ static void test_kept_files_are_shared_out(void **state)
                 }
 }
 
-static void test_paths_follow_renames(void **state)
+TEST_WITH(test_paths_follow_renames, set_up, tear_down)
 {
         struct lkg_node *d = look_up(FUSE_ROOT_ID, "d"), *b = look_up(node_id(d), "b");
         char path[64], child[64];
 
-        (void)state;
         assert_int_equal(node_path(b, path, sizeof(path)), 0);
         assert_string_equal(path, "d/b");
         assert_int_equal(node_child_path(d, "new", child, sizeof(child)), 0);
@@ -212,13 +201,12 @@ static void test_paths_follow_renames(void **state)
         assert_string_equal(path, "");
 }
 
-static void test_one_content_one_node(void **state)
+TEST_WITH(test_one_content_one_node, set_up, tear_down)
 {
         struct lkg_node *first = look_up_view("kubelet.conf"), *second;
         struct stat st;
         uint64_t ids[4];
 
-        (void)state;
         assert_ptr_equal(look_up_view("kubelet.conf"), first);
         node_attributes(first, &st);
         assert_int_equal(st.st_size, 4);
@@ -239,13 +227,12 @@ static void test_one_content_one_node(void **state)
  * The engine may remove a blob as soon as a newer publication is served; a reader with the old one open
  * continues to read it.
  */
-static void test_old_content_stays_readable(void **state)
+TEST_WITH(test_old_content_stays_readable, set_up, tear_down)
 {
         struct lkg_node *first = look_up_view("kubelet.conf");
         char name[32], text[8] = "";
         int fd;
 
-        (void)state;
         publish(2, SHA_B);
         assert_int_equal(unlinkat(server.blobs, SHA_A, 0), 0);
         (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)node_id(first));
@@ -258,13 +245,12 @@ static void test_old_content_stays_readable(void **state)
 }
 
 /* A server that is killed while it forgets a node leaves the whole node or nothing. */
-static void test_forgetting_is_not_left_half_done(void **state)
+TEST_WITH(test_forgetting_is_not_left_half_done, set_up, tear_down)
 {
         struct lkg_node *first = look_up_view("kubelet.conf");
         uint64_t id = node_id(first);
         char name[32];
 
-        (void)state;
         atomic_store(&first->nlookup, 0);  /* how far it got */
         assert_int_equal(nodes_init(), 0); /* the next server */
         assert_null(node_get(id));
@@ -274,13 +260,12 @@ static void test_forgetting_is_not_left_half_done(void **state)
 }
 
 /* A node of an earlier build, which had many files in one blob: it stays as opened, and has its own end. */
-static void test_part_of_a_blob(void **state)
+TEST_WITH(test_part_of_a_blob, set_up, tear_down)
 {
         struct lkg_node *node;
         char text[512], bytes[8] = "";
         struct lkg_error err = { 0 };
 
-        (void)state;
         put("runtime/blobs/" SHA_B, "xxaaaayy");
         (void)snprintf(text, sizeof(text), HEAD "file\tkubelet.conf\t0600\t0\t0\t5\t4\t%s\tv\t0\t7\nend\n",
                        7, SHA_B);
@@ -299,11 +284,10 @@ static void test_part_of_a_blob(void **state)
 }
 
 /* A new engine published and cleaned up before its message reached us. */
-static void test_blob_gone_means_newer_publication(void **state)
+TEST_WITH(test_blob_gone_means_newer_publication, set_up, tear_down)
 {
         char text[512];
 
-        (void)state;
         assert_int_equal(unlinkat(server.blobs, SHA_A, 0), 0);
         (void)snprintf(text, sizeof(text),
                        HEAD "file\tkubelet.conf\t0600\t0\t0\t5\t4\t" SHA_B "\tv\t0\t7\nend\n", 7);
@@ -311,7 +295,7 @@ static void test_blob_gone_means_newer_publication(void **state)
         assert_int_equal(look_up_view("kubelet.conf")->generation, 7);
 }
 
-static void test_what_commits(void **state)
+TEST_WITH(test_what_commits, set_up, tear_down)
 {
         static const struct {
                 const char *path;
@@ -328,7 +312,6 @@ static void test_what_commits(void **state)
         };
         struct publication_ref *ref = publication_get();
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
                 if (publication_commits(ref->publication, cases[i].path) != cases[i].commits)
                         fail_msg("%s", cases[i].path);
@@ -348,13 +331,12 @@ static uint64_t new_file(struct lkg_node *node, int flags, int fd)
         return file_fill(record, node, flags, fd);
 }
 
-static void test_files(void **state)
+TEST_WITH(test_files, set_up, tear_down)
 {
         struct lkg_node *a = look_up(FUSE_ROOT_ID, "a");
         uint64_t fh, other;
         char c;
 
-        (void)state;
         fh = new_file(a, O_RDWR, open_below("source/a", O_RDWR));
         other = new_file(a, O_RDONLY, -EBADF); /* opened on demand */
         assert_int_equal(atomic_load(&a->n_open), 2);
@@ -400,13 +382,12 @@ static ino_t mount_namespace(void)
  * Users have a half, root in a container counts as a user, the host's root has the rest; also in the next
  * server.
  */
-static void test_open_files_are_shared_out(void **state)
+TEST_WITH(test_open_files_are_shared_out, set_up, tear_down)
 {
         static uint64_t fhs[LKG_FILES];
         uint64_t loose = handle_new();
         uint32_t n = 0;
 
-        (void)state;
         assert_false(handle_is_file(loose));
         assert_int_not_equal(loose, handle_new());
         assert_null(file_get(loose));
@@ -444,13 +425,12 @@ static void test_open_files_are_shared_out(void **state)
 }
 
 /* Every user of a user namespace at once; each returns its own share and nothing else. */
-static void test_quota_of_many_users(void **state)
+TEST(test_quota_of_many_users)
 {
         struct quota_cell cells[64] = { 0 };
         struct quota quota = { .size = 64, .n_cells = 64, .cells = cells };
         uint32_t held[97] = { 0 }, n_held = 0, seed = 1;
 
-        (void)state;
         for (int i = 0; i < 20000; i++) {
                 uid_t uid;
 
@@ -507,13 +487,12 @@ static void *on_a_small_stack(void *(*run)(void *), void *arg)
 }
 
 /* A file system without file handles: after a restart a directory is found again by its path. */
-static void test_depth_takes_no_stack(void **state)
+TEST_WITH(test_depth_takes_no_stack, set_up, tear_down)
 {
         struct lkg_node *node = node_at(ROOT_INDEX), *saved;
         int dir = open_below("source", O_RDONLY | O_DIRECTORY), next;
         size_t n;
 
-        (void)state;
         for (unsigned i = 0; i < LEVELS; i++) {
                 assert_int_equal(mkdirat(dir, "z", 0700), 0);
                 next = openat(dir, "z", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -540,13 +519,12 @@ static void test_depth_takes_no_stack(void **state)
  * What a compromised server may leave behind: names with slashes, parents in a cycle, lengths beyond the
  * array. Rule: docs/specification.md 6.8.
  */
-static void test_nothing_impossible_is_inherited(void **state)
+TEST_WITH(test_nothing_impossible_is_inherited, set_up, tear_down)
 {
         struct lkg_node *d = look_up(1, "d"), *b = look_up(node_id(d), "b"), *a = look_up(1, "a");
         uint64_t id_of_a = node_id(a), id_of_b = node_id(b);
         char path[64];
 
-        (void)state;
         (void)snprintf(a->name, sizeof(a->name), "../outside");
         d->parent = node_id(d);
         server.shm->notify.relay_tail = 3;
@@ -560,30 +538,4 @@ static void test_nothing_impossible_is_inherited(void **state)
         assert_int_equal(server.shm->n_nodes, LKG_NODES);
         assert_int_equal(server.shm->n_files, LKG_FILES);
         assert_int_equal(server.shm->notify.relay_head, 3);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_one_inode_one_node, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_records_are_used_again, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_there_are_as_many_records_as_it_takes, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_nodes_are_shared_out, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_kept_files_are_shared_out, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_paths_follow_renames, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_one_content_one_node, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_old_content_stays_readable, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_forgetting_is_not_left_half_done, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_blob_gone_means_newer_publication, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_part_of_a_blob, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_what_commits, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_open_files_are_shared_out, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_depth_takes_no_stack, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_nothing_impossible_is_inherited, set_up, tear_down),
-                cmocka_unit_test(test_quota_of_many_users),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

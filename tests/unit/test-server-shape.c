@@ -3,13 +3,7 @@
  * Requests that no kernel sends: they are refused before the server reads beyond them or follows a forbidden
  * name.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "held-requests.h"
 
 static char buf[4096] __attribute__((aligned(8)));
@@ -35,7 +29,7 @@ static bool is_sound(uint32_t opcode, size_t fixed, const char *text, size_t siz
         return request_is_sound(header, header->len);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
         static const struct {
                 const char *text;
@@ -51,7 +45,6 @@ static void test_names(void **state)
                 { "a\0b", 4, true }, /* bytes after the name are ignored */
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 const char *text = cases[i].text;
                 size_t size = cases[i].size;
@@ -70,9 +63,8 @@ static void test_names(void **state)
         }
 }
 
-static void test_two_names(void **state)
+TEST(test_two_names)
 {
-        (void)state;
         assert_true(is_sound(FUSE_RENAME, 8, "a\0b", 4));
         assert_false(is_sound(FUSE_RENAME, 8, "a\0b", 3));
         assert_false(is_sound(FUSE_RENAME, 8, "a", 2));
@@ -88,9 +80,8 @@ static void test_two_names(void **state)
         assert_false(is_sound(FUSE_REMOVEXATTR, 0, "", 0));
 }
 
-static void test_fixed_parts(void **state)
+TEST(test_fixed_parts)
 {
-        (void)state;
         for (uint32_t opcode = 0; opcode < 64; opcode++)
                 for (size_t n = 0; n < 128; n++) {
                         const struct fuse_in_header *header = make(opcode, n, "", 0);
@@ -110,13 +101,12 @@ static void test_fixed_parts(void **state)
 }
 
 /* The fixed part says how much follows. */
-static void test_counts(void **state)
+TEST(test_counts)
 {
         struct fuse_write_in *write_in = (void *)(buf + sizeof(struct fuse_in_header));
         struct fuse_batch_forget_in *forget_in = (void *)write_in;
         const struct fuse_in_header *header;
 
-        (void)state;
         header = make(FUSE_WRITE, sizeof(*write_in), "data", 4);
         for (uint32_t n = 0; n < 8; n++) {
                 write_in->size = n;
@@ -135,11 +125,10 @@ static void test_counts(void **state)
         assert_false(request_is_sound(header, header->len));
 }
 
-static void test_replies(void **state)
+TEST(test_replies)
 {
         struct fuse_in_header *header = (void *)buf;
 
-        (void)state;
         assert_true(request_has_reply(make(FUSE_LOOKUP, 0, "a", 2)));
         assert_false(request_has_reply(make(FUSE_FORGET, 8, "", 0)));
         assert_false(request_has_reply(make(FUSE_BATCH_FORGET, 8, "", 0)));
@@ -154,15 +143,4 @@ static void test_replies(void **state)
         (void)make(FUSE_FORGET, 8, "", 0);
         header->unique = 0;
         assert_true(request_is_sound(header, header->len));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names),       cmocka_unit_test(test_two_names),
-                cmocka_unit_test(test_fixed_parts), cmocka_unit_test(test_counts),
-                cmocka_unit_test(test_replies),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

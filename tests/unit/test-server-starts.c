@@ -4,19 +4,14 @@
  * last.
  */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/timerfd.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "file-server.h"
 
 /* --- units --- */
 
-static void test_units(void **state)
+TEST(test_units)
 {
         static const struct {
                 const char *what, *cgroups, *unit;
@@ -77,13 +72,12 @@ static void test_units(void **state)
                 { "nothing", "", "kubelet.service", false },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
                 if (unit_holds(cases[i].cgroups, cases[i].unit) != cases[i].holds)
                         fail_msg("%s", cases[i].what);
 }
 
-static void test_cgroup_matches(void **state)
+TEST(test_cgroup_matches)
 {
         static const struct {
                 const char *what, *cgroups, *pattern;
@@ -106,7 +100,6 @@ static void test_cgroup_matches(void **state)
                 { "the root", "0::/\n", "/", true },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
                 if (cgroup_matches(cases[i].cgroups, cases[i].pattern) != cases[i].holds)
                         fail_msg("%s", cases[i].what);
@@ -153,11 +146,10 @@ static struct lkg_message started(int pid, uint64_t start_time, uint64_t generat
         return m;
 }
 
-static void test_only_what_the_thread_looked_at(void **state)
+TEST_WITH(test_only_what_the_thread_looked_at, set_up, tear_down)
 {
         struct lkg_node *one = node_at(2), *two = node_at(LKG_NODES - 1);
 
-        (void)state;
         one->incarnation = 1;
         two->incarnation = 7;
         assert_false(opener_came_by_name(100, one));
@@ -176,12 +168,11 @@ static void test_only_what_the_thread_looked_at(void **state)
         assert_false(opener_came_by_name(4194303 - 2097152, two));
 }
 
-static void test_a_process_is_known_once_told(void **state)
+TEST_WITH(test_a_process_is_known_once_told, set_up, tear_down)
 {
         struct lkg_message m = started(10, 1000, 3), other = started(10, 1001, 3), proxy = m, older = m;
         uint64_t generation = 77;
 
-        (void)state;
         proxy.component = 1;
         assert_false(opener_known(&m, &generation));
         assert_int_equal(generation, 77);
@@ -196,12 +187,11 @@ static void test_a_process_is_known_once_told(void **state)
         assert_int_equal(generation, 3);
 }
 
-static void test_refused_once(void **state)
+TEST_WITH(test_refused_once, set_up, tear_down)
 {
         struct lkg_message m = started(10, 1000, 3), again = m, other = started(11, 1000, 3);
         uint64_t generation;
 
-        (void)state;
         m.ticket = 5;
         again.ticket = 6;
         other.ticket = 7;
@@ -216,12 +206,11 @@ static void test_refused_once(void **state)
         assert_false(opener_refuse(&again));
 }
 
-static void test_the_oldest_record_goes(void **state)
+TEST_WITH(test_the_oldest_record_goes, set_up, tear_down)
 {
         struct lkg_message m;
         uint64_t generation;
 
-        (void)state;
         for (int i = 0; i < (int)LKG_OPENERS; i++) {
                 m = started(100 + i, 1, 1);
                 opener_told(&m);
@@ -265,11 +254,10 @@ static size_t count(enum lkg_message_type type, uint64_t *ret_first)
         return n;
 }
 
-static void test_starts_are_lost_after_changes(void **state)
+TEST_WITH(test_starts_are_lost_after_changes, set_up, tear_down)
 {
         uint64_t first;
 
-        (void)state;
         owe(LKG_MSG_STARTED); /* ticket 1 */
         owe(LKG_MSG_COMMAND);
         for (size_t i = 2; i < LKG_PARKED; i++)
@@ -308,11 +296,10 @@ static size_t owe_as(uid_t uid)
         return n;
 }
 
-static void test_records_are_shared_out(void **state)
+TEST_WITH(test_records_are_shared_out, set_up, tear_down)
 {
         uint64_t first;
 
-        (void)state;
         for (uid_t uid = 1000; uid < 1004; uid++)
                 assert_int_equal(owe_as(uid), LKG_PARKED / 8);
         assert_int_equal(owe_as(1004), 0);
@@ -334,12 +321,11 @@ static struct lkg_parked *submit(enum lkg_message_type type)
         return parked;
 }
 
-static void test_nobody_waits_for_one_that_is_down(void **state)
+TEST_WITH(test_nobody_waits_for_one_that_is_down, set_up, tear_down)
 {
         const struct lkg_parked *change, *command, *start;
         uint64_t ticket;
 
-        (void)state;
         atomic_store(&server.shm->health.silent_ns, lkg_boottime_ns());
         change = submit(LKG_MSG_CHANGED);
         assert_int_equal(atomic_load(&change->state), LKG_PARKED_WAITING); /* it may only be restarting */
@@ -361,12 +347,11 @@ static void test_nobody_waits_for_one_that_is_down(void **state)
         assert_false(health_is_down(lkg_boottime_ns() + 3600 * LKG_NSEC_PER_SEC));
 }
 
-static void test_text_with_a_name(void **state)
+TEST_WITH(test_text_with_a_name, set_up, tear_down)
 {
         static char name[NAME_MAX + 2], text[2 * LKG_CONTROL_TEXT_MAX];
         struct lkg_message m;
 
-        (void)state;
         lkg_message_init(&m, LKG_MSG_COMMAND);
         engine_named_text(&m, "3f9a", "a\0b", 3);
         assert_int_equal(m.text_size, 8);
@@ -380,22 +365,4 @@ static void test_text_with_a_name(void **state)
         assert_int_equal(m.text_size, LKG_MESSAGE_TEXT_MAX);
         assert_int_equal(strlen(m.text), NAME_MAX);
         assert_int_equal(strlen(m.text + NAME_MAX + 1), LKG_CONTROL_TEXT_MAX + 1);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_units),
-                cmocka_unit_test(test_cgroup_matches),
-                cmocka_unit_test_setup_teardown(test_only_what_the_thread_looked_at, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_process_is_known_once_told, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_refused_once, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_the_oldest_record_goes, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_records_are_shared_out, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_starts_are_lost_after_changes, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_nobody_waits_for_one_that_is_down, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_text_with_a_name, set_up, tear_down),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

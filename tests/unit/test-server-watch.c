@@ -3,6 +3,8 @@
  * Directories of other file systems are watched by separate threads, which race with a kernel that forgets
  * them.
  */
+#define UNIT_OWN_MAIN
+
 #include <poll.h>
 
 #include "server-place.h"
@@ -43,9 +45,8 @@ static bool is_relayed(uint64_t dir)
         return told;
 }
 
-static void test_a_directory_that_is_forgotten_and_found_again_is_watched(void **state)
+TEST_WITH(test_a_directory_that_is_forgotten_and_found_again_is_watched, set_up, NULL)
 {
-        (void)state;
         server.source_dev = 0; /* every node seems to be on another file system */
         assert_int_equal(watch_init(NULL), 0);
         for (int i = 0; i < ROUNDS; i++) {
@@ -61,12 +62,7 @@ static void test_a_directory_that_is_forgotten_and_found_again_is_watched(void *
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(test_a_directory_that_is_forgotten_and_found_again_is_watched,
-                                       set_up),
-        };
-
-        int failed = cmocka_run_group_tests(tests, NULL, NULL);
+        int failed = run_all(NULL, NULL);
 
         (void)tmpdir_remove(top); /* the threads keep running, and with them the shared memory */
         return failed;

@@ -159,9 +159,8 @@ static void sample(void)
 
 /* ---- tests ---- */
 
-static void test_nothing_then_something(void **state)
+TEST_WITH(test_nothing_then_something, set_up, tear_down)
 {
-        (void)state;
         open_stack();
         assert_false(look());
         assert_int_equal(candidate->state, LKG_CANDIDATE_NONE);
@@ -198,7 +197,7 @@ static void base_says(const char *text)
 }
 
 /* apimachinery, SimpleMetaFactory: names in any case, in the order in which the component reads them. */
-static void test_last_spelling_of_a_header_name_counts(void **state)
+TEST_WITH(test_last_spelling_of_a_header_name_counts, set_up, tear_down)
 {
 #define API  "\"apiVersion\": \"kubelet.config.k8s.io/v1beta1\""
 #define KIND "\"kind\": \"KubeletConfiguration\""
@@ -222,7 +221,6 @@ static void test_last_spelling_of_a_header_name_counts(void **state)
                 HEADER "apiversion: null\n",
         };
 
-        (void)state;
         open_stack();
         for (size_t i = 0; i < LKG_ARRAY_SIZE(refused); i++) {
                 base_says(refused[i]);
@@ -241,9 +239,8 @@ static void test_last_spelling_of_a_header_name_counts(void **state)
 }
 
 /* We serve in byte order, so the effective spelling may not be the last one. */
-static void test_every_spelling_of_a_header_name_says_the_same(void **state)
+TEST_WITH(test_every_spelling_of_a_header_name_says_the_same, set_up, tear_down)
 {
-        (void)state;
         open_stack();
         base_says("{\"apiversion\": \"\", \"apiVersion\": \"a/v1\", \"KIND\": \"X\", \"kind\": \"K\", "
                   "\"Kind\": null}");
@@ -251,11 +248,10 @@ static void test_every_spelling_of_a_header_name_says_the_same(void **state)
                                        "\"apiversion\":\"a/v1\",\"kind\":\"K\"}");
 }
 
-static void test_nothing_changed_reads_nothing(void **state)
+TEST_WITH(test_nothing_changed_reads_nothing, set_up, tear_down)
 {
         struct lkg_stack_stats before;
 
-        (void)state;
         clock_fn = late_clock;
         sample();
         look();
@@ -267,11 +263,10 @@ static void test_nothing_changed_reads_nothing(void **state)
         assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges);
 }
 
-static void test_one_change_parses_one_file(void **state)
+TEST_WITH(test_one_change_parses_one_file, set_up, tear_down)
 {
         struct lkg_stack_stats before;
 
-        (void)state;
         clock_fn = late_clock;
         sample();
         look();
@@ -290,9 +285,8 @@ static void test_one_change_parses_one_file(void **state)
 }
 
 /* Same size, same inode, within one clock tick: the identity is not reliable, so the content is compared. */
-static void test_second_write_within_a_tick(void **state)
+TEST_WITH(test_second_write_within_a_tick, set_up, tear_down)
 {
-        (void)state;
         sample();
         for (int i = 0; i < 50; i++) {
                 char text[128];
@@ -305,11 +299,10 @@ static void test_second_write_within_a_tick(void **state)
         }
 }
 
-static void test_touch_changes_nothing(void **state)
+TEST_WITH(test_touch_changes_nothing, set_up, tear_down)
 {
         struct lkg_stack_stats before;
 
-        (void)state;
         clock_fn = late_clock;
         sample();
         look();
@@ -320,9 +313,8 @@ static void test_touch_changes_nothing(void **state)
         assert_int_equal(lkg_stack_stats(stack)->n_parses, before.n_parses);
 }
 
-static void test_rename_replaces(void **state)
+TEST_WITH(test_rename_replaces, set_up, tear_down)
 {
-        (void)state;
         sample();
         look();
         put("new", HEADER "maxPods: 77\n");
@@ -334,9 +326,8 @@ static void test_rename_replaces(void **state)
         assert_string_equal(candidate->layers[2].name, "30-a.conf");
 }
 
-static void test_invalid_then_repaired(void **state)
+TEST_WITH(test_invalid_then_repaired, set_up, tear_down)
 {
-        (void)state;
         sample();
         look();
         put("kubelet.conf.d/10-a.conf", HEADER "maxPods: [\n");
@@ -355,12 +346,11 @@ static void test_invalid_then_repaired(void **state)
 }
 
 /* Findings of one file are kept up to a limit, and its error is among them. */
-static void test_findings_of_one_layer_are_bounded(void **state)
+TEST_WITH(test_findings_of_one_layer_are_bounded, set_up, tear_down)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         size_t n = 0;
 
-        (void)state;
         sample();
         look();
         lkg_buf_puts(&text, HEADER);
@@ -381,9 +371,8 @@ static void test_findings_of_one_layer_are_bounded(void **state)
 }
 
 /* A file that cannot be opened gives the same finding, and so the same candidate, each time. */
-static void test_unreadable_is_stable(void **state)
+TEST_WITH(test_unreadable_is_stable, set_up, tear_down)
 {
-        (void)state;
         sample();
         assert_int_equal(symlink("nowhere", at("kubelet.conf.d/30.conf")), 0);
         assert_int_equal(mkfifo(at("kubelet.conf.d/40.conf"), 0600), 0);
@@ -397,11 +386,10 @@ static void test_unreadable_is_stable(void **state)
         assert_string_equal(field("maxPods"), "5");
 }
 
-static void test_findings_alone_make_a_new_candidate(void **state)
+TEST_WITH(test_findings_alone_make_a_new_candidate, set_up, tear_down)
 {
         const struct lkg_value *doc;
 
-        (void)state;
         sample();
         look();
         doc = candidate->doc;
@@ -412,11 +400,10 @@ static void test_findings_alone_make_a_new_candidate(void **state)
         assert_true(look());
 }
 
-static void test_cookies(void **state)
+TEST_WITH(test_cookies, set_up, tear_down)
 {
         unsigned before[3];
 
-        (void)state;
         sample();
         look();
         for (size_t i = 0; i < 3; i++)
@@ -439,9 +426,8 @@ static bool is_unsettled(const char *path, void *userdata)
 }
 
 /* One drop-in is being written while another one changes. */
-static void test_unsettled_file_keeps_its_old_content(void **state)
+TEST_WITH(test_unsettled_file_keeps_its_old_content, set_up, tear_down)
 {
-        (void)state;
         sample();
         lkg_stack_set_unsettled(stack, is_unsettled, &unsettled_name);
         look();
@@ -459,9 +445,8 @@ static void test_unsettled_file_keeps_its_old_content(void **state)
         assert_string_equal(field("maxPods"), "11");
 }
 
-static void test_unsettled_new_file_is_not_there_yet(void **state)
+TEST_WITH(test_unsettled_new_file_is_not_there_yet, set_up, tear_down)
 {
-        (void)state;
         sample();
         lkg_stack_set_unsettled(stack, is_unsettled, &unsettled_name);
         look();
@@ -495,9 +480,8 @@ static const struct lkg_stack_watch *watch_of(const char *name)
         return NULL;
 }
 
-static void test_watches(void **state)
+TEST_WITH(test_watches, set_up, tear_down)
 {
-        (void)state;
         sample();
         assert_null(watch_of(""));
         look();
@@ -523,14 +507,13 @@ static void test_watches(void **state)
 }
 
 /* A missing path is watched for in the nearest existing directory. */
-static void test_watches_of_missing_things(void **state)
+TEST_WITH(test_watches_of_missing_things, set_up, tear_down)
 {
         struct lkg_stack_config config = { .component = "kubelet",
                                            .source_fd = root_fd,
                                            .source_path = root };
         char base[128], dir[128];
 
-        (void)state;
         (void)snprintf(base, sizeof(base), "%s/a/b/c/base.yaml", root);
         (void)snprintf(dir, sizeof(dir), "%s/x/y.d", root);
         config.base = base;
@@ -550,11 +533,10 @@ static void test_watches_of_missing_things(void **state)
 }
 
 /* In a directory that is only on the path to a layer, one name matters. */
-static void test_names_that_matter(void **state)
+TEST_WITH(test_names_that_matter, set_up, tear_down)
 {
         const struct lkg_stack_watch *w;
 
-        (void)state;
         sample();
         make_dir("elsewhere");
         put("elsewhere/file", HEADER "maxPods: 9\n");
@@ -574,11 +556,10 @@ static void test_names_that_matter(void **state)
 
 /* ---- what was touched ---- */
 
-static void test_touched_layer_alone_is_looked_at(void **state)
+TEST_WITH(test_touched_layer_alone_is_looked_at, set_up, tear_down)
 {
         struct lkg_stack_stats before;
 
-        (void)state;
         clock_fn = late_clock;
         sample();
         look();
@@ -602,11 +583,10 @@ static void test_touched_layer_alone_is_looked_at(void **state)
         assert_string_equal(field("maxPods"), "1");
 }
 
-static void test_touched_names_that_need_a_walk(void **state)
+TEST_WITH(test_touched_names_that_need_a_walk, set_up, tear_down)
 {
         uint64_t walks;
 
-        (void)state;
         clock_fn = late_clock;
         sample();
         look();
@@ -635,9 +615,8 @@ static void test_touched_names_that_need_a_walk(void **state)
 }
 
 /* One file is two layers: a change of one is a change of both. */
-static void test_touched_file_with_two_names(void **state)
+TEST_WITH(test_touched_file_with_two_names, set_up, tear_down)
 {
-        (void)state;
         clock_fn = late_clock;
         sample();
         assert_int_equal(symlink("10-a.conf", at("kubelet.conf.d/90.conf")), 0);
@@ -651,9 +630,8 @@ static void test_touched_file_with_two_names(void **state)
 }
 
 /* A known name has become a link, a directory, or nothing. */
-static void test_touched_layer_is_something_else(void **state)
+TEST_WITH(test_touched_layer_is_something_else, set_up, tear_down)
 {
-        (void)state;
         clock_fn = late_clock;
         sample();
         put("other", HEADER "maxPods: 77\n");
@@ -672,9 +650,8 @@ static void test_touched_layer_is_something_else(void **state)
         assert_false(candidate->has_base);
 }
 
-static void test_touched_but_unsettled(void **state)
+TEST_WITH(test_touched_but_unsettled, set_up, tear_down)
 {
-        (void)state;
         sample();
         lkg_stack_set_unsettled(stack, is_unsettled, &unsettled_name);
         look();
@@ -697,9 +674,8 @@ static void test_touched_but_unsettled(void **state)
 }
 
 /* Same size, same inode, within one clock tick: each layer is read again, once. */
-static void test_touched_within_a_tick(void **state)
+TEST_WITH(test_touched_within_a_tick, set_up, tear_down)
 {
-        (void)state;
         sample();
         look();
         for (int i = 0; i < 50; i++) {
@@ -718,7 +694,7 @@ static void test_touched_within_a_tick(void **state)
 
 /* ---- names and sources ---- */
 
-static void test_name_taken(void **state)
+TEST_WITH(test_name_taken, set_up, tear_down)
 {
         static const char *const texts[] = {
                 "apiVersion: v1\nkind: Config\nusers: [{name: a, user: {token: secret}}]\n",
@@ -727,7 +703,6 @@ static void test_name_taken(void **state)
                 "{\"users\": []}",
         };
 
-        (void)state;
         open_stack();
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 char *findings;
@@ -748,9 +723,8 @@ static void test_name_taken(void **state)
 }
 
 /* A fallback copy carries a mark and is never a source. */
-static void test_fallback_is_no_base(void **state)
+TEST_WITH(test_fallback_is_no_base, set_up, tear_down)
 {
-        (void)state;
         sample();
         look();
         if (setxattr(at("kubelet.conf"), "user.lkgfs.fallback", "1", 1, 0) < 0) {
@@ -762,12 +736,11 @@ static void test_fallback_is_no_base(void **state)
         assert_string_equal(candidate->layers[0].name, "10-a.conf");
 }
 
-static void test_source_directory_is_gone(void **state)
+TEST_WITH(test_source_directory_is_gone, set_up, tear_down)
 {
         struct lkg_candidate *fresh = NULL;
         struct lkg_error err = { 0 };
 
-        (void)state;
         open_stack();
         assert_int_equal(rmdir(root), 0);
         assert_int_equal(lkg_stack_refresh(stack, &fresh, &err), -ENOENT);
@@ -789,11 +762,10 @@ static void put_many(unsigned n)
         }
 }
 
-static void test_a_thousand_layers(void **state)
+TEST_WITH(test_a_thousand_layers, set_up, tear_down)
 {
         struct lkg_stack_stats before;
 
-        (void)state;
         clock_fn = late_clock;
         max_dropins = 1002;
         sample();
@@ -821,9 +793,8 @@ static void assert_refused(const char *words)
 }
 
 /* Nothing is served of layers that are too many or too big; the finding names the first one and the setting. */
-static void test_limit_of_dropins(void **state)
+TEST_WITH(test_limit_of_dropins, set_up, tear_down)
 {
-        (void)state;
         sample();
         put_many(254);
         look();
@@ -845,9 +816,8 @@ static void put_sized(const char *name, int size)
         put(name, buf.data);
 }
 
-static void test_limit_of_bytes(void **state)
+TEST_WITH(test_limit_of_bytes, set_up, tear_down)
 {
-        (void)state;
         clock_fn = late_clock;
         max_bytes = 3000;
         sample();
@@ -870,11 +840,10 @@ static void test_limit_of_bytes(void **state)
 }
 
 /* A base that is too big is not said to be missing. */
-static void test_a_base_that_is_too_big(void **state)
+TEST_WITH(test_a_base_that_is_too_big, set_up, tear_down)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
 
-        (void)state;
         max_bytes = 50;
         sample();
         look();
@@ -884,7 +853,7 @@ static void test_a_base_that_is_too_big(void **state)
 }
 
 /* An emptied patch file, as a user may leave one: alone, before others, under a drop-in. */
-static void test_patch_files_that_hold_nothing(void **state)
+TEST_WITH(test_patch_files_that_hold_nothing, set_up, tear_down)
 {
         static const char *const texts[] = {
                 "",
@@ -905,7 +874,6 @@ static void test_patch_files_that_hold_nothing(void **state)
                                              "patches/kubeletconfiguration1+json.json",
                                              "patches/kubeletconfiguration2+strategic.yaml" };
 
-        (void)state;
         with_patches = true;
         make_dir("patches");
         make_dir("kubelet.conf.d");
@@ -1018,12 +986,11 @@ static const struct lkg_finding *poison_finding(void)
         return NULL;
 }
 
-static void test_each_layer_is_asked_about_before_it_is_read(void **state)
+TEST_WITH(test_each_layer_is_asked_about_before_it_is_read, set_up, tear_down)
 {
         const size_t size = strlen(HEADER "maxPods: 12\n");
         size_t all;
 
-        (void)state;
         set_admission();
         (void)look_and_ask("kubelet.conf 10-a.conf 20-b.conf kubelet.conf 10-a.conf 20-b.conf "
                            "all +kubelet.conf +10-a.conf +20-b.conf ");
@@ -1037,9 +1004,8 @@ static void test_each_layer_is_asked_about_before_it_is_read(void **state)
         lkg_buf_deinit(&asked);
 }
 
-static void test_what_was_read_but_never_judged_is_asked_about_again(void **state)
+TEST_WITH(test_what_was_read_but_never_judged_is_asked_about_again, set_up, tear_down)
 {
-        (void)state;
         set_admission();
         (void)look();
         put("kubelet.conf.d/20-b.conf", HEADER "maxPods: [\n");
@@ -1051,11 +1017,10 @@ static void test_what_was_read_but_never_judged_is_asked_about_again(void **stat
         lkg_buf_deinit(&asked);
 }
 
-static void test_a_refused_layer_is_not_read(void **state)
+TEST_WITH(test_a_refused_layer_is_not_read, set_up, tear_down)
 {
         uint64_t parses;
 
-        (void)state;
         set_admission();
         (void)look();
         refused_name = "10-a.conf";
@@ -1081,11 +1046,10 @@ static void test_a_refused_layer_is_not_read(void **state)
 }
 
 /* Unlike its content, the file is not opened; and nothing is said to be in work when it is not. */
-static void test_a_file_that_nobody_may_open(void **state)
+TEST_WITH(test_a_file_that_nobody_may_open, set_up, tear_down)
 {
         uint64_t parses;
 
-        (void)state;
         set_admission();
         (void)look();
         assert_string_equal(in_work, ""); /* until the loop waits */
@@ -1104,9 +1068,8 @@ static void test_a_file_that_nobody_may_open(void **state)
         lkg_buf_deinit(&asked);
 }
 
-static void test_layers_that_are_refused_together(void **state)
+TEST_WITH(test_layers_that_are_refused_together, set_up, tear_down)
 {
-        (void)state;
         set_admission();
         (void)look();
         refused_name = "";
@@ -1132,14 +1095,13 @@ static struct lkg_stack_remote in_memory(const char *text)
         };
 }
 
-static void test_each_base_is_remembered(void **state)
+TEST_WITH(test_each_base_is_remembered, set_up, tear_down)
 {
         const struct lkg_stack_remote one = in_memory(HEADER "port: 1\n"),
                                       two = in_memory(HEADER "port: 2\n");
         struct lkg_candidate *of_one, *local;
         uint64_t n_merges;
 
-        (void)state;
         sample();
         (void)look();
         local = lkg_candidate_ref(candidate);
@@ -1171,11 +1133,10 @@ static void test_each_base_is_remembered(void **state)
         lkg_candidate_unref(local);
 }
 
-static void test_more_bases_than_are_remembered(void **state)
+TEST_WITH(test_more_bases_than_are_remembered, set_up, tear_down)
 {
         char text[sizeof(HEADER) + 32];
 
-        (void)state;
         sample();
         (void)look();
         for (unsigned round = 0; round < 3; round++)
@@ -1190,11 +1151,10 @@ static void test_more_bases_than_are_remembered(void **state)
                 }
 }
 
-static void test_a_document_in_memory_is_asked_about(void **state)
+TEST_WITH(test_a_document_in_memory_is_asked_about, set_up, tear_down)
 {
         const struct lkg_stack_remote remote = in_memory(HEADER "maxPods: 1\n");
 
-        (void)state;
         set_admission();
         refused_name = "a:kubelet";
         (void)look_over(&remote);
@@ -1204,57 +1164,4 @@ static void test_a_document_in_memory_is_asked_about(void **state)
         (void)look_over(&remote);
         assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
         lkg_buf_deinit(&asked);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_nothing_then_something, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_last_spelling_of_a_header_name_counts, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_nothing_changed_reads_nothing, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_every_spelling_of_a_header_name_says_the_same, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_one_change_parses_one_file, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_second_write_within_a_tick, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_touch_changes_nothing, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_rename_replaces, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_invalid_then_repaired, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_unreadable_is_stable, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_findings_of_one_layer_are_bounded, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_findings_alone_make_a_new_candidate, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_cookies, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_unsettled_file_keeps_its_old_content, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_unsettled_new_file_is_not_there_yet, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_watches, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_watches_of_missing_things, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_names_that_matter, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_touched_layer_alone_is_looked_at, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_touched_names_that_need_a_walk, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_touched_file_with_two_names, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_touched_layer_is_something_else, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_touched_but_unsettled, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_touched_within_a_tick, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_name_taken, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_each_layer_is_asked_about_before_it_is_read, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_what_was_read_but_never_judged_is_asked_about_again,
-                                                set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_refused_layer_is_not_read, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_file_that_nobody_may_open, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_layers_that_are_refused_together, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_document_in_memory_is_asked_about, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_each_base_is_remembered, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_more_bases_than_are_remembered, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_fallback_is_no_base, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_source_directory_is_gone, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_patch_files_that_hold_nothing, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_thousand_layers, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_limit_of_dropins, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_limit_of_bytes, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_base_that_is_too_big, set_up, tear_down),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

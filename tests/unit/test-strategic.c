@@ -69,9 +69,8 @@ static const struct {
         { "[1]", "{\"a\":1}", "f:a strategic merge patch applies to a map only" },
 };
 
-static void test_table(void **state)
+TEST(test_table)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_value *base = doc(rows[i].base), *patch = doc(rows[i].patch), *merged = NULL;
                 struct lkg_report report = LKG_REPORT_INIT;
@@ -96,7 +95,7 @@ static void test_table(void **state)
 }
 
 /* Upstream keeps a map that has no target, directives included; that is never intended. */
-static void test_directives_without_anything_to_act_on_are_noted(void **state)
+TEST(test_directives_without_anything_to_act_on_are_noted)
 {
         static const struct {
                 const char *base, *patch, *key; /* NULL = nothing to note */
@@ -111,7 +110,6 @@ static void test_directives_without_anything_to_act_on_are_noted(void **state)
                 { "{\"a\":{}}", "{\"a\":{\"$retainKeys\":[\"b\"],\"b\":1}}", NULL },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_value *base = doc(cases[i].base), *patch = doc(cases[i].patch), *merged = NULL;
                 struct lkg_report report = LKG_REPORT_INIT;
@@ -129,13 +127,12 @@ static void test_directives_without_anything_to_act_on_are_noted(void **state)
         }
 }
 
-static void test_shadows(void **state)
+TEST(test_shadows)
 {
         struct lkg_value *base = doc("a: 1\nl: [1]\nm: {x: 1}\n"), *patch = doc("a: 2\nl: [2]\nm: {x: 3}\n"),
                          *merged = NULL;
         struct lkg_report report = LKG_REPORT_INIT;
 
-        (void)state;
         assert_int_equal(lkg_merge_strategic(base, patch, &report, &merged), 0);
         assert_string_equal(json(lkg_value_shadowed(lkg_map_get(merged, "a"))), "1");
         assert_string_equal(json(lkg_value_shadowed(lkg_map_get(merged, "l"))), "[1]");
@@ -213,11 +210,10 @@ static const struct {
         { "{\"clusterDNS\":[1]}", "{\"$deleteFromPrimitiveList/clusterDNS\":[\"a\"]}", NULL },
 };
 
-static void test_types(void **state)
+TEST(test_types)
 {
         static const struct lkg_merge_type root = { LKG_MERGE_STRUCT, false, find_field, kind };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(typed_rows); i++) {
                 struct lkg_value *base = doc(typed_rows[i].base), *patch = doc(typed_rows[i].patch);
                 struct lkg_value *merged = NULL;
@@ -247,13 +243,12 @@ static char *nested(size_t depth)
 }
 
 /* Merging and pruning use no stack that grows with the document. */
-static void test_depth(void **state)
+TEST(test_depth)
 {
         LKG_CLEANUP(lkg_freep) char *text = nested(900);
         struct lkg_value *deep = doc(text), *none = doc("{\"a\":1}"), *merged = NULL;
         struct lkg_report report = LKG_REPORT_INIT;
 
-        (void)state;
         assert_int_equal(lkg_merge_strategic(deep, deep, &report, &merged), 0);
         assert_true(lkg_value_equal(deep, merged));
         lkg_value_unref(merged);
@@ -262,17 +257,4 @@ static void test_depth(void **state)
         lkg_value_unref(merged);
         lkg_value_unref(deep);
         lkg_value_unref(none);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_directives_without_anything_to_act_on_are_noted),
-                cmocka_unit_test(test_shadows),
-                cmocka_unit_test(test_types),
-                cmocka_unit_test(test_depth),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of a child, and how many of them are read at a time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "unit.h"
 #include "fs/supervisor/supervisor.h"
 
 #define SAID 200 /* bytes; each message of the notifier is one */
@@ -21,14 +17,13 @@ static int left_in(int fd)
         return n;
 }
 
-static void test_one_that_talks_without_end_is_heard_in_turn(void **state)
+TEST(test_one_that_talks_without_end_is_heard_in_turn)
 {
         struct lkg_supervisor s = { 0 };
         struct lkg_child child = { .supervisor = &s, .row = &lkg_notifier_row, .kind = LKG_CHILD_NOTIFIER };
         char text[SAID] = "";
         int pair[2];
 
-        (void)state;
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
         child.channel = pair[0];
         assert_int_equal(write(pair[1], text, SAID), SAID);
@@ -42,13 +37,4 @@ static void test_one_that_talks_without_end_is_heard_in_turn(void **state)
         assert_int_equal(close(pair[0]), 0);
         child.channel = -EBADF;
         assert_false(lkg_child_hear(&child));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_one_that_talks_without_end_is_heard_in_turn),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

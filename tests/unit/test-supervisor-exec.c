@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the supervisor handles an exec plugin's answer, and when it may not be run. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
 
@@ -51,7 +46,7 @@ static void answer(struct place *p, const char *output, int status)
         assert_int_equal(p->message.type, LKG_MSG_CREDENTIAL);
 }
 
-static void test_an_answer_becomes_a_private_file(void **state)
+TEST_WITH(test_an_answer_becomes_a_private_file, setup, teardown)
 {
         struct place *p = *state;
         struct stat st;
@@ -72,7 +67,7 @@ static void test_an_answer_becomes_a_private_file(void **state)
         lkg_close(fd);
 }
 
-static void test_a_failure_is_told_in_one_line(void **state)
+TEST_WITH(test_a_failure_is_told_in_one_line, setup, teardown)
 {
         static const struct {
                 const char *output;
@@ -95,7 +90,7 @@ static void test_a_failure_is_told_in_one_line(void **state)
         }
 }
 
-static void test_too_much_is_no_answer(void **state)
+TEST_WITH(test_too_much_is_no_answer, setup, teardown)
 {
         struct place *p = *state;
 
@@ -106,7 +101,7 @@ static void test_too_much_is_no_answer(void **state)
         assert_string_equal(p->message.text, "its output cannot be read");
 }
 
-static void test_asked_too_soon(void **state)
+TEST_WITH(test_asked_too_soon, setup, teardown)
 {
         struct lkg_supervisor *s = calloc(1, sizeof(*s));
         struct place *p = *state;
@@ -131,7 +126,7 @@ static void test_asked_too_soon(void **state)
         free(s);
 }
 
-static void test_what_nobody_fetched_goes(void **state)
+TEST_WITH(test_what_nobody_fetched_goes, setup, teardown)
 {
         struct lkg_supervisor *s = calloc(1, sizeof(*s));
         struct place *p = *state;
@@ -143,18 +138,4 @@ static void test_what_nobody_fetched_goes(void **state)
         lkg_exec_cancel(s);
         assert_int_equal(faccessat(p->fd, "credential", F_OK, 0), -1);
         free(s);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                T(test_an_answer_becomes_a_private_file),
-                T(test_a_failure_is_told_in_one_line),
-                T(test_too_much_is_no_answer),
-                T(test_asked_too_soon),
-                T(test_what_nobody_fetched_goes),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of mountinfo, which of several stacked mounts is on top, and path arithmetic. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <sys/mount.h>
 
+#include "unit.h"
 #include "fs/supervisor/mounts.h"
 
-static void test_line(void **state)
+TEST(test_line)
 {
         struct lkg_mount m;
 
-        (void)state;
         assert_int_equal(
                 lkg_mounts_parse_line("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:7 - ext3 /dev/root "
                                       "rw,errors=continue",
@@ -31,11 +25,10 @@ static void test_line(void **state)
         assert_false(lkg_mount_is_fuse(&m));
 }
 
-static void test_line_with_escapes_and_no_optional_fields(void **state)
+TEST(test_line_with_escapes_and_no_optional_fields)
 {
         struct lkg_mount m;
 
-        (void)state;
         assert_int_equal(
                 lkg_mounts_parse_line("5 4 0:33 / /a\\040b\\134c\\012d rw - fuse.lkgfs a\\040b rw", &m), 0);
         assert_string_equal(m.point, "/a b\\c\nd");
@@ -44,7 +37,7 @@ static void test_line_with_escapes_and_no_optional_fields(void **state)
         assert_true(lkg_mount_is_fuse(&m));
 }
 
-static void test_bad_lines(void **state)
+TEST(test_bad_lines)
 {
         static const char *const lines[] = {
                 "",
@@ -58,18 +51,16 @@ static void test_bad_lines(void **state)
         };
         struct lkg_mount m;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(lines); i++)
                 assert_int_equal(lkg_mounts_parse_line(lines[i], &m), -EBADMSG);
 }
 
-static void test_path_too_long_is_no_overflow(void **state)
+TEST(test_path_too_long_is_no_overflow)
 {
         struct lkg_mount m;
         char *line = malloc(3 * PATH_MAX);
         int n;
 
-        (void)state;
         assert_non_null(line);
         n = sprintf(line, "1 2 3:4 / /");
         memset(line + n, 'a', 2 * PATH_MAX);
@@ -78,7 +69,7 @@ static void test_path_too_long_is_no_overflow(void **state)
         free(line);
 }
 
-static void test_types(void **state)
+TEST(test_types)
 {
         static const struct {
                 const char *type;
@@ -88,7 +79,6 @@ static void test_types(void **state)
                 { "fuse.sshfs", true, false }, { "fusectl", false, false }, { "ext4", false, false },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_mount m = { 0 };
 
@@ -98,7 +88,7 @@ static void test_types(void **state)
         }
 }
 
-static void test_what_a_mount_forbids(void **state)
+TEST(test_what_a_mount_forbids)
 {
         static const struct {
                 const char *line;
@@ -114,14 +104,13 @@ static void test_what_a_mount_forbids(void **state)
         };
         struct lkg_mount m;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 assert_int_equal(lkg_mounts_parse_line(rows[i].line, &m), 0);
                 assert_int_equal(lkg_mount_restrictions(&m), rows[i].forbids);
         }
 }
 
-static void test_who_says_what_may_be_read(void **state)
+TEST(test_who_says_what_may_be_read)
 {
         static const struct {
                 const char *type, *options;
@@ -146,7 +135,6 @@ static void test_who_says_what_may_be_read(void **state)
                 { "fuse", "", true },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char text[256];
                 struct lkg_mount m;
@@ -182,11 +170,10 @@ static int top(const char *text, const char *point, struct lkg_mount *ret)
         return r;
 }
 
-static void test_the_top_of_a_stack(void **state)
+TEST(test_the_top_of_a_stack)
 {
         struct lkg_mount m;
 
-        (void)state;
         assert_int_equal(top(stacked, "/etc/kubernetes", &m), 1);
         assert_string_equal(m.source, "top");
         assert_int_equal(m.id, 41);
@@ -208,7 +195,7 @@ static uint64_t below(const char *text, const char *dir)
         return sum;
 }
 
-static void test_what_is_mounted_below(void **state)
+TEST(test_what_is_mounted_below)
 {
         static const char volume[] = "50 20 8:2 / /srv/k/kubelet.conf.d rw - ext4 /dev/sdb rw\n";
         static const char again[] = "51 20 8:2 / /srv/k/kubelet.conf.d rw - ext4 /dev/sdb rw\n";
@@ -217,7 +204,6 @@ static void test_what_is_mounted_below(void **state)
                                         "54 20 0:60 / /srv/k/view rw - fuse.lkgfs x rw\n";
         char both[512];
 
-        (void)state;
         assert_int_equal(below("", "/srv/k"), 0);
         assert_int_equal(below(elsewhere, "/srv/k"), 0);
         assert_int_not_equal(below(volume, "/srv/k"), 0);
@@ -226,12 +212,11 @@ static void test_what_is_mounted_below(void **state)
         assert_int_equal(below(both, "/srv/k"), below(volume, "/srv/k"));
 }
 
-static void test_own_mounts_can_be_asked_for(void **state)
+TEST(test_own_mounts_can_be_asked_for)
 {
         struct lkg_mount m;
         uint64_t id = 0;
 
-        (void)state;
         assert_int_equal(lkg_mounts_top("/proc", &m), 1);
         assert_string_equal(m.type, "proc");
         assert_int_equal(lkg_mounts_id_of(-100 /* AT_FDCWD */, "/proc", &id), 0);
@@ -240,7 +225,7 @@ static void test_own_mounts_can_be_asked_for(void **state)
         assert_int_equal(lkg_mounts_id_of(-100, "/proc/no-such-file", &id), -ENOENT);
 }
 
-static void test_below(void **state)
+TEST(test_below)
 {
         static const struct {
                 const char *path, *dir;
@@ -251,27 +236,7 @@ static void test_below(void **state)
                 { "/", "/a", false },    { "/", "/", true },      { "/a/bc", "/a/b", false },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 if (lkg_path_is_below(rows[i].path, rows[i].dir) != rows[i].want)
                         fail_msg("%s below %s", rows[i].path, rows[i].dir);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_line),
-                cmocka_unit_test(test_line_with_escapes_and_no_optional_fields),
-                cmocka_unit_test(test_bad_lines),
-                cmocka_unit_test(test_path_too_long_is_no_overflow),
-                cmocka_unit_test(test_types),
-                cmocka_unit_test(test_what_a_mount_forbids),
-                cmocka_unit_test(test_who_says_what_may_be_read),
-                cmocka_unit_test(test_the_top_of_a_stack),
-                cmocka_unit_test(test_what_is_mounted_below),
-                cmocka_unit_test(test_own_mounts_can_be_asked_for),
-                cmocka_unit_test(test_below),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

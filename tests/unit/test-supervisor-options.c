@@ -3,13 +3,7 @@
  * Command lines of lkgfsd and mount.lkgfs: what is accepted, what is refused and with which message, exit
  * codes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "fs/supervisor/daemon-options.h"
 
 #define WORDS_MAX 12
@@ -137,33 +131,29 @@ static void run_row(const struct row *row, bool helper)
         lkg_options_deinit(&options);
 }
 
-static void test_daemon(void **state)
+TEST(test_daemon)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(daemon_rows); i++)
                 run_row(&daemon_rows[i], false);
 }
 
-static void test_helper(void **state)
+TEST(test_helper)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(helper_rows); i++)
                 run_row(&helper_rows[i], true);
 }
 
-static void test_no_words_at_all(void **state)
+TEST(test_no_words_at_all)
 {
         struct lkg_options options;
         struct lkg_error err = { 0 };
         char *argv[] = { NULL };
 
-        (void)state;
         assert_int_equal(lkg_options_parse(0, argv, &options, &err), EX_USAGE);
 }
 
-static void test_exit_codes_of_mount(void **state)
+TEST(test_exit_codes_of_mount)
 {
-        (void)state;
         assert_int_equal(lkg_options_exit_code(false, EX_NOPERM), EX_NOPERM);
         assert_int_equal(lkg_options_exit_code(true, 0), 0);
         assert_int_equal(lkg_options_exit_code(true, EX_USAGE), 1);
@@ -172,9 +162,8 @@ static void test_exit_codes_of_mount(void **state)
         assert_int_equal(lkg_options_exit_code(true, EX_CONFIG), 32);
 }
 
-static void test_help_fits_a_screen(void **state)
+TEST(test_help_fits_a_screen)
 {
-        (void)state;
         for (int helper = 0; helper < 2; helper++) {
                 const char *p = lkg_options_usage(helper);
                 unsigned n_lines = 0;
@@ -185,17 +174,4 @@ static void test_help_fits_a_screen(void **state)
                 }
                 assert_true(n_lines <= 24);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_daemon),
-                cmocka_unit_test(test_helper),
-                cmocka_unit_test(test_no_words_at_all),
-                cmocka_unit_test(test_exit_codes_of_mount),
-                cmocka_unit_test(test_help_fits_a_screen),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

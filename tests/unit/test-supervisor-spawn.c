@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starting programs: what a child inherits and what it does not, output in memory, limits. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "fs/supervisor/supervisor.h"
 
 #define LIMIT_NS (20 * LKG_NSEC_PER_SEC)
@@ -32,11 +27,10 @@ static int run(const char *text, uint64_t limit_ns, size_t max, char **ret_outpu
         return lkg_helper_run(&work, max, ret_output, &size);
 }
 
-static void test_output_and_exit_code(void **state)
+TEST(test_output_and_exit_code)
 {
         char *output;
 
-        (void)state;
         assert_int_equal(run("echo in put; echo done; exit 7", LIMIT_NS, 100, &output), 7);
         assert_string_equal(output, "in put\ndone\n");
         free(output);
@@ -48,20 +42,18 @@ static void test_output_and_exit_code(void **state)
         assert_null(output);
 }
 
-static void test_too_much_output(void **state)
+TEST(test_too_much_output)
 {
         char *output;
 
-        (void)state;
         assert_int_equal(run("echo 0123456789", LIMIT_NS, 4, &output), -EFBIG);
         assert_null(output);
 }
 
-static void test_a_program_that_does_not_end_is_killed(void **state)
+TEST(test_a_program_that_does_not_end_is_killed)
 {
         char *output;
 
-        (void)state;
         assert_int_equal(run("while :; do read x < /dev/zero; done", 10 * LKG_NSEC_PER_MSEC, 4, &output),
                          -ETIMEDOUT);
         assert_null(output);
@@ -80,7 +72,7 @@ static int no_setup(const void *userdata)
         return *(const int *)userdata;
 }
 
-static void test_children_get_their_descriptors_and_no_others(void **state)
+TEST(test_children_get_their_descriptors_and_no_others)
 {
         const char *argv[] = { "/bin/sh", "-c", list_fds, NULL };
         int null = lkg_lift_fd(open("/dev/null", O_RDONLY)), leak = open("/dev/null", O_RDONLY), zero = 0;
@@ -94,7 +86,6 @@ static void test_children_get_their_descriptors_and_no_others(void **state)
         char text[64] = "";
         pid_t pid = 0;
 
-        (void)state;
         assert_true(null >= LKG_FD_BASE && out >= LKG_FD_BASE && leak >= 0);
         assert_int_equal(lkg_spawn(&spawn, &pid, &pidfd), 0);
         assert_true(pidfd >= LKG_FD_BASE);
@@ -109,21 +100,20 @@ static void test_children_get_their_descriptors_and_no_others(void **state)
         lkg_close(out);
 }
 
-static void test_a_missing_program_is_an_exit_code(void **state)
+TEST(test_a_missing_program_is_an_exit_code)
 {
         const char *argv[] = { "/nonexistent/program", NULL };
         int pidfd = -EBADF, status = 0;
         struct lkg_spawn spawn = { .argv = argv, .output_fd = STDERR_FILENO };
         pid_t pid = 0;
 
-        (void)state;
         assert_int_equal(lkg_spawn(&spawn, &pid, &pidfd), 0);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(WEXITSTATUS(status), EX_UNAVAILABLE);
         lkg_close(pidfd);
 }
 
-static void test_a_failing_setup_is_the_exit_code(void **state)
+TEST(test_a_failing_setup_is_the_exit_code)
 {
         const char *argv[] = { "/bin/true", NULL };
         int code = 42, pidfd = -EBADF, status = 0;
@@ -132,36 +122,19 @@ static void test_a_failing_setup_is_the_exit_code(void **state)
         };
         pid_t pid = 0;
 
-        (void)state;
         assert_int_equal(lkg_spawn(&spawn, &pid, &pidfd), 0);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(WEXITSTATUS(status), 42);
         lkg_close(pidfd);
 }
 
-static void test_lifted_descriptors(void **state)
+TEST(test_lifted_descriptors)
 {
         int fd = lkg_lift_fd(open("/dev/null", O_RDONLY));
 
-        (void)state;
         assert_true(fd >= LKG_FD_BASE);
         assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
         assert_int_equal(lkg_lift_fd(fd), fd);
         lkg_close(fd);
         assert_int_equal(lkg_lift_fd(-ENOENT), -ENOENT);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_output_and_exit_code),
-                cmocka_unit_test(test_too_much_output),
-                cmocka_unit_test(test_a_program_that_does_not_end_is_killed),
-                cmocka_unit_test(test_a_missing_program_is_an_exit_code),
-                cmocka_unit_test(test_children_get_their_descriptors_and_no_others),
-                cmocka_unit_test(test_a_failing_setup_is_the_exit_code),
-                cmocka_unit_test(test_lifted_descriptors),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
  * What a new lkgfsd finds: a program of another build, the memory of an earlier one, a restart or a stop.
  * Rule: docs/specification.md 6.9.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#define UNIT_OWN_MAIN
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,6 +11,7 @@
 
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "fake-systemd.h"
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
@@ -36,7 +32,7 @@ static int remove_dir(void **state)
 
 /* ---- builds ---- */
 
-static void test_builds(void **state)
+TEST(test_builds)
 {
         LKG_CLEANUP(lkg_closep) int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -44,7 +40,6 @@ static void test_builds(void **state)
         char path[TMPDIR_MAX + 16];
         size_t size = 0;
 
-        (void)state;
         (void)snprintf(path, sizeof(path), "%s/program", top);
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
         assert_int_equal(lkg_read_file(from, 256u << 20, &text, &size, NULL), 0);
@@ -73,9 +68,8 @@ static void check_memory(size_t size, uint64_t magic, bool want)
         assert_int_equal(shared ? munmap(shared, sizeof(*shared)) : 0, 0);
 }
 
-static void test_a_memory_of_another_layout_is_not_ours(void **state)
+TEST(test_a_memory_of_another_layout_is_not_ours)
 {
-        (void)state;
         check_memory(sizeof(struct lkg_shared), LKG_SHARED_MAGIC, true);
         check_memory(sizeof(struct lkg_shared), LKG_SHARED_MAGIC + 1, false);
         check_memory(sizeof(struct lkg_shared) - 1, LKG_SHARED_MAGIC, false);
@@ -84,7 +78,7 @@ static void test_a_memory_of_another_layout_is_not_ours(void **state)
 
 /* ---- SIGTERM ---- */
 
-static void test_what_a_job_means(void **state)
+TEST(test_what_a_job_means)
 {
         static const struct {
                 const char *type;
@@ -93,7 +87,6 @@ static void test_what_a_job_means(void **state)
         struct fake_systemd fake = { .listen_fd = -EBADF };
         sd_bus *bus = NULL;
 
-        (void)state;
         assert_int_equal(fake_systemd_start(&fake, top), 0);
         assert_true(sd_bus_open_system(&bus) >= 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
@@ -109,11 +102,5 @@ static void test_what_a_job_means(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_builds),
-                cmocka_unit_test(test_a_memory_of_another_layout_is_not_ours),
-                cmocka_unit_test(test_what_a_job_means),
-        };
-
-        return cmocka_run_group_tests(tests, make_dir, remove_dir);
+        return run_all(make_dir, remove_dir);
 }

@@ -3,16 +3,12 @@
  * Who is to blame: the fields in which a condemned document differs from the last known good.
  * Rule: docs/specification.md 2.12.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/base.h>
 #include <lkg/documents.h>
 #include <lkg/schema.h>
+
+#include "unit.h"
 
 #define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
@@ -73,7 +69,7 @@ static char *as_text(struct lkg_value *suspects)
         return lkg_buf_steal(&buf, &size);
 }
 
-static void test_most_dangerous_first(void **state)
+TEST(test_most_dangerous_first)
 {
         char *text = as_text(find("KubeletConfiguration",
                                   HEADER "logging: {verbosity: 1}\npodsPerCore: 5\ncgroupDriver: systemd\n"
@@ -82,7 +78,6 @@ static void test_most_dangerous_first(void **state)
                                          "clusterDNS: [10.0.0.2]\nevictionHard: {memory.available: 5Mi}\n",
                                   false));
 
-        (void)state;
         assert_string_equal(
                 text,
                 "{\"fields\":["
@@ -110,13 +105,12 @@ static void test_most_dangerous_first(void **state)
         free(text);
 }
 
-static void test_equal_documents_have_none(void **state)
+TEST(test_equal_documents_have_none)
 {
         struct lkg_value *suspects =
                 find("KubeletConfiguration", HEADER "maxPods: 1\n", HEADER "maxPods: 1\n", false);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
 
-        (void)state;
         assert_true(lkg_suspects_known(suspects));
         lkg_suspects_say(suspects, 300, &said);
         lkg_buf_putc(&said, '\0');
@@ -134,11 +128,10 @@ static size_t n_suspects(const char *kind, const char *before, const char *after
 }
 
 /* A field that is left out has its default, and one value can be written in several ways. */
-static void test_what_changes_nothing_is_no_suspect(void **state)
+TEST(test_what_changes_nothing_is_no_suspect)
 {
         static const char kubelet[] = "KubeletConfiguration";
 
-        (void)state;
         assert_int_equal(n_suspects(kubelet, HEADER, HEADER "cgroupDriver: cgroupfs\n"), 0);
         assert_int_equal(n_suspects(kubelet, HEADER "logging: {format: text}\n", HEADER), 0);
         assert_int_equal(n_suspects(kubelet, HEADER "maxPods: 110\n", HEADER "maxPods: null\n"), 0);
@@ -158,7 +151,7 @@ static void test_what_changes_nothing_is_no_suspect(void **state)
 }
 
 /* Neither in the map nor in the words of an Event. */
-static void test_secrets_stay_secret(void **state)
+TEST(test_secrets_stay_secret)
 {
         static const char before[] = HEADER "staticPodURLHeader: {Authorization: [swordfish]}\n"
                                             "staticPodURL: https://a:hunter2@x/y?token=swordfish\n";
@@ -168,7 +161,6 @@ static void test_secrets_stay_secret(void **state)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
         char *text;
 
-        (void)state;
         assert_int_equal(lkg_value_size(lkg_map_get(suspects, "fields")), 2);
         lkg_suspects_say(suspects, 300, &said);
         lkg_buf_putc(&said, '\0');
@@ -191,14 +183,13 @@ static void many(size_t n, const char *value, struct lkg_buf *ret)
         lkg_buf_putc(ret, '\0');
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
         LKG_CLEANUP(lkg_buf_deinit)
         struct lkg_buf before = LKG_BUF_INIT, after = LKG_BUF_INIT, said = LKG_BUF_INIT, line = LKG_BUF_INIT;
         struct lkg_value *suspects;
         char *text;
 
-        (void)state;
         many(100, "true", &before);
         many(100, "false", &after);
         suspects = find("KubeletConfiguration", before.data, after.data, false);
@@ -230,14 +221,13 @@ static void test_limits(void **state)
         free(text);
 }
 
-static void test_a_kind_without_a_table(void **state)
+TEST(test_a_kind_without_a_table)
 {
         struct lkg_value *suspects = find(NULL, "kind: Mine\nb: 1\na: {password: x, k: 1}\n",
                                           "kind: Mine\nb: 2\na: {password: y, k: 2}\n", false);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
         char *text;
 
-        (void)state;
         lkg_suspects_say(suspects, 300, &said);
         lkg_buf_putc(&said, '\0');
         assert_string_equal(said.data, "suspects: a (drop-in 20-new.conf:3), "
@@ -250,7 +240,7 @@ static void test_a_kind_without_a_table(void **state)
 }
 
 /* Maps from a disk: nothing of a wrong form is believed. */
-static void test_foreign_maps(void **state)
+TEST(test_foreign_maps)
 {
         static const char *const texts[] = {
                 "[]",           "{}",
@@ -258,7 +248,6 @@ static void test_foreign_maps(void **state)
                 "unknown: [1]", "null",
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
                 struct side side;
@@ -273,33 +262,16 @@ static void test_foreign_maps(void **state)
         assert_false(lkg_suspects_known(NULL));
 }
 
-static void test_not_known(void **state)
+TEST(test_not_known)
 {
         struct lkg_value *suspects = lkg_suspects_unknown("its document was not served");
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
         char *text;
 
-        (void)state;
         assert_false(lkg_suspects_known(suspects));
         lkg_suspects_say(suspects, 300, &said);
         assert_int_equal(said.size, 0);
         text = as_text(suspects);
         assert_string_equal(text, "{\"unknown\":\"its document was not served\"}");
         free(text);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_most_dangerous_first),
-                cmocka_unit_test(test_equal_documents_have_none),
-                cmocka_unit_test(test_what_changes_nothing_is_no_suspect),
-                cmocka_unit_test(test_secrets_stay_secret),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_a_kind_without_a_table),
-                cmocka_unit_test(test_foreign_maps),
-                cmocka_unit_test(test_not_known),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the engine may still do: the result of each refused call; a network client still works. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <net/if.h>
@@ -26,6 +20,7 @@
 #include <lkg/base.h>
 #include <lkg/process.h>
 
+#include "unit.h"
 #include "../../core/base/syscall-policy.h"
 
 #define N_THREADS 32u
@@ -51,9 +46,8 @@ static int answer(long nr, long a, long b)
         return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void test_each_rule(void **state)
+TEST(test_each_rule)
 {
-        (void)state;
         assert_true(lkg_n_syscall_rules > 60);
         for (size_t i = 0; i < lkg_n_syscall_rules; i++) {
                 const struct lkg_syscall_rule *rule = &lkg_syscall_rules[i];
@@ -64,9 +58,8 @@ static void test_each_rule(void **state)
         }
 }
 
-static void test_other_ways_to_the_same_calls(void **state)
+TEST(test_other_ways_to_the_same_calls)
 {
-        (void)state;
 #ifdef __x86_64__
         assert_int_equal(answer(0x40000000 | SYS_getpid, 0, 0), 1000 + SIGSYS);
         assert_int_equal(answer(-1, 0, 0), 1000 + SIGSYS);
@@ -76,12 +69,11 @@ static void test_other_ways_to_the_same_calls(void **state)
 }
 
 /* A new library's call does not kill the engine of a node; it does kill that of a test. */
-static void test_what_is_on_no_list(void **state)
+TEST(test_what_is_on_no_list)
 {
         static const long unlisted[] = { SYS_sync,   SYS_mknodat,   SYS_symlinkat, SYS_splice,
                                          SYS_listen, SYS_fsetxattr, SYS_capset,    SYS_flock };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(unlisted); i++) {
                 assert_int_equal(unsetenv("LKGFS_SYSCALLS"), 0);
                 assert_int_equal(answer(unlisted[i], 0, 0), ENOSYS);
@@ -91,12 +83,11 @@ static void test_what_is_on_no_list(void **state)
         assert_int_equal(unsetenv("LKGFS_SYSCALLS"), 0);
 }
 
-static void test_calls_judged_by_an_argument(void **state)
+TEST(test_calls_judged_by_an_argument)
 {
         static const int families[] = { AF_UNIX, AF_PACKET, AF_ALG, AF_VSOCK,
                                         AF_CAN,  AF_TIPC,   AF_KEY, AF_BLUETOOTH };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(families); i++) {
                 assert_int_equal(answer(SYS_socket, families[i], SOCK_DGRAM), EAFNOSUPPORT);
                 assert_int_equal(answer(SYS_socketpair, families[i], SOCK_DGRAM), EAFNOSUPPORT);
@@ -174,9 +165,8 @@ static void look_up_in_threads(void)
                         _exit(3);
 }
 
-static void test_a_resolver_with_many_threads_fits(void **state)
+TEST(test_a_resolver_with_many_threads_fits)
 {
-        (void)state;
         assert_int_equal(in_a_child(look_up_in_threads), 0);
 }
 
@@ -244,12 +234,11 @@ static void find_a_server(void)
 }
 
 /* DNS over UDP for both address families, as libcurl asks: without the call that could pass descriptors. */
-static void test_a_name_server_is_asked(void **state)
+TEST(test_a_name_server_is_asked)
 {
         pid_t pid = fork();
         int status, fd;
 
-        (void)state;
         assert_true(pid >= 0);
         if (pid == 0) {
                 if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0 ||
@@ -287,9 +276,8 @@ static void talk(void)
         abort(); /* a failed assertion must end the process */
 }
 
-static void test_sockets_and_an_assertion(void **state)
+TEST(test_sockets_and_an_assertion)
 {
-        (void)state;
         assert_int_equal(in_a_child(talk), 1000 + SIGABRT);
 }
 
@@ -303,26 +291,9 @@ static void look_for_what_would_tell_secrets(void)
                 _exit(1);
 }
 
-static void test_neither_cores_nor_keys_of_tls_are_written(void **state)
+TEST(test_neither_cores_nor_keys_of_tls_are_written)
 {
-        (void)state;
         assert_int_equal(setenv("SSLKEYLOGFILE", "/tmp/keys", 1), 0);
         assert_int_equal(in_a_child(look_for_what_would_tell_secrets), 0);
         assert_int_equal(unsetenv("SSLKEYLOGFILE"), 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_neither_cores_nor_keys_of_tls_are_written),
-                cmocka_unit_test(test_each_rule),
-                cmocka_unit_test(test_other_ways_to_the_same_calls),
-                cmocka_unit_test(test_what_is_on_no_list),
-                cmocka_unit_test(test_calls_judged_by_an_argument),
-                cmocka_unit_test(test_a_resolver_with_many_threads_fits),
-                cmocka_unit_test(test_sockets_and_an_assertion),
-                cmocka_unit_test(test_a_name_server_is_asked),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables compared with what the components report about themselves, and with each other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <ctype.h>
 #include <strings.h>
-
-#include <cmocka.h>
 
 #include <core/schema/findings-codes.h>
 #include <lkg/schema.h>
 #include <core/schema/tree.h>
 #include <lkg/documents.h>
 
+#include "unit.h"
 #include "known-tables.h"
 
 /* Go's type as the tables write it. */
@@ -75,9 +70,8 @@ static void check_fields(const struct lkg_kind *kind, const struct known_field *
         assert_int_equal(n, n_known);
 }
 
-static void test_fields_are_those_of_the_components(void **state)
+TEST(test_fields_are_those_of_the_components)
 {
-        (void)state;
         assert_int_equal(lkg_n_kinds, 2);
         check_fields(&lkg_kinds[0], known_kubelet_fields, LKG_ARRAY_SIZE(known_kubelet_fields));
         check_fields(&lkg_kinds[1], known_kubeproxy_fields, LKG_ARRAY_SIZE(known_kubeproxy_fields));
@@ -110,9 +104,8 @@ static void check_default(const struct lkg_field *field)
         lkg_report_deinit(&report);
 }
 
-static void test_every_row_is_whole(void **state)
+TEST(test_every_row_is_whole)
 {
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
@@ -133,9 +126,8 @@ static void test_every_row_is_whole(void **state)
 }
 
 /* Release ranges of one path neither overlap nor leave a gap, and its rows are adjacent. */
-static void test_rows_of_one_field_share_the_releases(void **state)
+TEST(test_rows_of_one_field_share_the_releases)
 {
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (unsigned release = LKG_RELEASE_MIN; release <= LKG_RELEASE_MAX; release++)
                         for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
@@ -153,12 +145,11 @@ static void test_rows_of_one_field_share_the_releases(void **state)
                         }
 }
 
-static void test_what_changed_between_releases(void **state)
+TEST(test_what_changed_between_releases)
 {
         const struct lkg_kind *kubelet = &lkg_kinds[0];
         bool old_default = false, new_default = false;
 
-        (void)state;
         for (size_t i = 0; i < *kubelet->n_fields; i++) {
                 const struct lkg_field *field = &kubelet->fields[i];
 
@@ -177,7 +168,7 @@ static void test_what_changed_between_releases(void **state)
 }
 
 /* The kubelet resolves these seven paths relative to the directory of its base, and no others. */
-static void test_paths_that_follow_the_base(void **state)
+TEST(test_paths_that_follow_the_base)
 {
         static const char *const paths[] = { "staticPodPath",
                                              "podLogsDir",
@@ -188,7 +179,6 @@ static void test_paths_that_follow_the_base(void **state)
                                              "volumePluginDir" };
         size_t n = 0;
 
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
@@ -232,9 +222,8 @@ static const char *flag_type(const struct known_flag *flag)
         return flag->type;
 }
 
-static void test_flags_are_those_of_the_kubelet(void **state)
+TEST(test_flags_are_those_of_the_kubelet)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(known_kubelet_flags); i++) {
                 const struct known_flag *known = &known_kubelet_flags[i];
                 const struct lkg_flag *flag = find_flag(&lkg_kinds[0], known->name);
@@ -249,9 +238,8 @@ static void test_flags_are_those_of_the_kubelet(void **state)
         }
 }
 
-static void test_flags_and_fields_agree(void **state)
+TEST(test_flags_and_fields_agree)
 {
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_flags; i++) {
                         const struct lkg_flag *flag = &lkg_kinds[k].flags[i];
@@ -272,9 +260,8 @@ static void test_flags_and_fields_agree(void **state)
 
 /* ---- gates ---- */
 
-static void test_gates_are_sorted(void **state)
+TEST(test_gates_are_sorted)
 {
-        (void)state;
         for (size_t i = 0; i < lkg_n_gates; i++) {
                 const struct lkg_gate_state *states = lkg_gates[i].states;
 
@@ -311,9 +298,8 @@ static void describe_gate(const char *name, unsigned release, char ret[static 8]
                 (void)snprintf(ret, 8, "%c%d%s", letters[row->stage], row->def, row->locked ? "L" : "");
 }
 
-static void test_gates_are_those_of_each_release(void **state)
+TEST(test_gates_are_those_of_each_release)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(known_gates); i++)
                 for (unsigned r = 0; r < LKG_ARRAY_SIZE(known_gates[i].releases); r++) {
                         char text[8];
@@ -326,9 +312,8 @@ static void test_gates_are_those_of_each_release(void **state)
 }
 
 /* A gate that no recorded release knows was dropped earlier, and the table says so. */
-static void test_other_gates_were_dropped_before(void **state)
+TEST(test_other_gates_were_dropped_before)
 {
-        (void)state;
         for (size_t i = 0; i < lkg_n_gates; i++) {
                 bool known = false;
 
@@ -344,9 +329,8 @@ static void test_other_gates_were_dropped_before(void **state)
 
 /* ---- findings ---- */
 
-static void test_every_finding_is_explained(void **state)
+TEST(test_every_finding_is_explained)
 {
-        (void)state;
         for (size_t i = 0; i < lkg_n_finding_kinds; i++) {
                 const struct lkg_finding_kind *kind = &lkg_finding_kinds[i];
 
@@ -359,12 +343,11 @@ static void test_every_finding_is_explained(void **state)
         }
 }
 
-static void test_codes_of_the_schema_have_a_row(void **state)
+TEST(test_codes_of_the_schema_have_a_row)
 {
         static const enum lkg_schema_code last[] = { LKG_F_ROUNDED, LKG_F_HOST };
         static const enum lkg_schema_code first[] = { LKG_F_WRONG_TYPE, LKG_F_OUT_OF_RANGE };
 
-        (void)state;
         for (size_t range = 0; range < LKG_ARRAY_SIZE(first); range++)
                 for (unsigned code = first[range]; code <= last[range]; code++) {
                         bool found = false;
@@ -378,11 +361,10 @@ static void test_codes_of_the_schema_have_a_row(void **state)
 
 /* ---- the column change ---- */
 
-static void test_change_is_a_class_and_words(void **state)
+TEST(test_change_is_a_class_and_words)
 {
         size_t n = 0;
 
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
@@ -408,9 +390,8 @@ static bool is_below(const char *path, const char *of)
 }
 
 /* A difference may be a whole struct: it needs what the most expensive of its fields needs. */
-static void test_a_struct_needs_what_its_fields_need(void **state)
+TEST(test_a_struct_needs_what_its_fields_need)
 {
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
@@ -453,7 +434,7 @@ static const struct lkg_field *row_of(const char *kind, const char *path)
  * Values that pass validation and with which release 1.36 ends, with the function that returns the error, panics or exits.
  * A field that is added here has an error path there; one that loses it upstream may become less dangerous.
  */
-static void test_what_has_an_error_path_stops(void **state)
+TEST(test_what_has_an_error_path_stops)
 {
         static const struct {
                 const char *kind, *where, *fields[16]; /* NULL after the last one */
@@ -524,7 +505,6 @@ static void test_what_has_an_error_path_stops(void **state)
                   { "mode", "ipvs.scheduler", "ipvs.strictARP" } },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(sources); i++)
                 for (const char *const *path = sources[i].fields; *path; path++)
                         if (row_of(sources[i].kind, *path)->danger != LKG_DANGER_STOPS)
@@ -532,13 +512,12 @@ static void test_what_has_an_error_path_stops(void **state)
 }
 
 /* Nothing but decoding, defaults and validation reads them in any release on Linux. */
-static void test_what_nothing_reads_is_harmless(void **state)
+TEST(test_what_nothing_reads_is_harmless)
 {
         static const char *const kubelet[] = { "hairpinMode", "iptablesMasqueradeBit", "iptablesDropBit",
                                                "streamingConnectionIdleTimeout" };
         static const char *const kubeproxy[] = { "portRange", "winkernel", "windowsRunAsService" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(kubelet); i++)
                 assert_int_equal(row_of("KubeletConfiguration", kubelet[i])->danger, LKG_DANGER_HARMLESS);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(kubeproxy); i++)
@@ -547,7 +526,7 @@ static void test_what_nothing_reads_is_harmless(void **state)
 }
 
 /* What outlives a restart of release 1.36, with the function that keeps it or reads it again. */
-static void test_what_outlives_a_restart(void **state)
+TEST(test_what_outlives_a_restart)
 {
         static const struct {
                 enum lkg_change_class change_class;
@@ -585,7 +564,6 @@ static void test_what_outlives_a_restart(void **state)
                     "systemCgroups" } },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(sources); i++)
                 for (const char *const *path = sources[i].fields; *path; path++)
                         if (lkg_change_class_of(row_of("KubeletConfiguration", *path)) !=
@@ -597,11 +575,10 @@ static void test_what_outlives_a_restart(void **state)
 /* ---- the column danger ---- */
 
 /* No field is left out, and a struct is as dangerous as the worst of its fields. */
-static void test_every_field_has_a_danger(void **state)
+TEST(test_every_field_has_a_danger)
 {
         size_t n[LKG_DANGER_STOPS + 1] = { 0 };
 
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
@@ -624,7 +601,7 @@ static void test_every_field_has_a_danger(void **state)
 }
 
 /* Rows that a slip in the tables would move. */
-static void test_what_stops_a_component(void **state)
+TEST(test_what_stops_a_component)
 {
         static const struct {
                 const char *kind, *pointer;
@@ -648,7 +625,6 @@ static void test_what_stops_a_component(void **state)
                 { "KubeProxyConfiguration", "/enableProfiling", LKG_DANGER_HARMLESS },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 const struct lkg_schema *schema;
                 const struct lkg_field *field;
@@ -679,9 +655,8 @@ static bool guard_is_whole(const char *guard)
         return false;
 }
 
-static void test_every_field_was_judged_for_hardened_nodes(void **state)
+TEST(test_every_field_was_judged_for_hardened_nodes)
 {
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
@@ -699,9 +674,8 @@ static void test_every_field_was_judged_for_hardened_nodes(void **state)
 }
 
 /* The guard covers all kinds, and everything below a field. */
-static void test_judgements_agree(void **state)
+TEST(test_judgements_agree)
 {
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++)
                         for (size_t l = 0; l < lkg_n_kinds; l++)
@@ -719,11 +693,10 @@ static void test_judgements_agree(void **state)
                                 }
 }
 
-static void test_gates_of_the_newest_release_were_judged(void **state)
+TEST(test_gates_of_the_newest_release_were_judged)
 {
         static const char gates[] = "featureGates.";
 
-        (void)state;
         assert_int_equal(lkg_gates_judged, LKG_RELEASE_MAX);
         for (size_t i = 0; i < lkg_n_guarded_keys; i++) {
                 const char *path = lkg_guarded_keys[i].path;
@@ -768,13 +741,12 @@ static size_t check_folding(const struct lkg_schema_node *node)
 }
 
 /* Like encoding/json: a field is found in any case, and by no other name. */
-static void test_every_field_is_found_in_any_case(void **state)
+TEST(test_every_field_is_found_in_any_case)
 {
         static const char *const kinds[] = { "KubeletConfiguration", "KubeProxyConfiguration" };
         const struct lkg_schema *schema = NULL;
         const struct lkg_schema_node *root;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++) {
                 assert_int_equal(lkg_schema_get(kinds[i], NULL, 0, &schema), 0);
                 assert_true(check_folding(lkg_schema_root(schema)) > 40);
@@ -787,35 +759,4 @@ static void test_every_field_is_found_in_any_case(void **state)
                                                "\xe2\x84\xaa"
                                                "ubeReserved",
                                                3 + strlen("ubeReserved")));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_change_is_a_class_and_words),
-                cmocka_unit_test(test_a_struct_needs_what_its_fields_need),
-                cmocka_unit_test(test_what_has_an_error_path_stops),
-                cmocka_unit_test(test_what_nothing_reads_is_harmless),
-                cmocka_unit_test(test_what_outlives_a_restart),
-                cmocka_unit_test(test_every_field_has_a_danger),
-                cmocka_unit_test(test_what_stops_a_component),
-                cmocka_unit_test(test_fields_are_those_of_the_components),
-                cmocka_unit_test(test_every_row_is_whole),
-                cmocka_unit_test(test_rows_of_one_field_share_the_releases),
-                cmocka_unit_test(test_what_changed_between_releases),
-                cmocka_unit_test(test_paths_that_follow_the_base),
-                cmocka_unit_test(test_flags_are_those_of_the_kubelet),
-                cmocka_unit_test(test_flags_and_fields_agree),
-                cmocka_unit_test(test_gates_are_sorted),
-                cmocka_unit_test(test_gates_are_those_of_each_release),
-                cmocka_unit_test(test_other_gates_were_dropped_before),
-                cmocka_unit_test(test_every_finding_is_explained),
-                cmocka_unit_test(test_codes_of_the_schema_have_a_row),
-                cmocka_unit_test(test_every_field_was_judged_for_hardened_nodes),
-                cmocka_unit_test(test_every_field_is_found_in_any_case),
-                cmocka_unit_test(test_judgements_agree),
-                cmocka_unit_test(test_gates_of_the_newest_release_were_judged),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

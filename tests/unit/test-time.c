@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times as text: a round trip is exact to the nanosecond, and what is not RFC 3339 is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/base.h>
+
+#include "unit.h"
 
 #define S LKG_NSEC_PER_SEC
 
@@ -59,9 +55,8 @@ static const char *const bad[] = {
         "-018-01-02T15:04:05Z",
 };
 
-static void test_parse(void **state)
+TEST(test_parse)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(good); i++) {
                 uint64_t ns = 7;
 
@@ -70,9 +65,8 @@ static void test_parse(void **state)
         }
 }
 
-static void test_refuse(void **state)
+TEST(test_refuse)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(bad); i++) {
                 uint64_t ns = 7;
 
@@ -82,11 +76,10 @@ static void test_refuse(void **state)
         }
 }
 
-static void test_every_prefix_is_refused(void **state)
+TEST(test_every_prefix_is_refused)
 {
         static const char text[] = "2018-01-02T15:04:05.125+01:30";
 
-        (void)state;
         for (size_t i = 0; i < sizeof(text) - 1; i++) {
                 char part[sizeof(text)];
                 uint64_t ns;
@@ -97,7 +90,7 @@ static void test_every_prefix_is_refused(void **state)
         }
 }
 
-static void test_format(void **state)
+TEST(test_format)
 {
         static const struct {
                 uint64_t ns;
@@ -111,7 +104,6 @@ static void test_format(void **state)
                 { 1514905445 * S + 120000000, "2018-01-02T15:04:05.12Z" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char text[31];
                 uint64_t ns = 7;
@@ -121,16 +113,4 @@ static void test_format(void **state)
                 assert_int_equal(lkg_parse_rfc3339(text, &ns), 0);
                 assert_int_equal(ns, rows[i].ns);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse),
-                cmocka_unit_test(test_refuse),
-                cmocka_unit_test(test_every_prefix_is_refused),
-                cmocka_unit_test(test_format),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,11 @@
  * lkgfs doctor on views written by hand. Its messages about the node itself depend on the node and are
  * ignored.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#define UNIT_OWN_MAIN
 
 #include <sys/prctl.h>
 
+#include "unit.h"
 #include "tool-view.h"
 
 #define REMOTE "u-1@7 kube-system/kubelet-config\n"
@@ -29,7 +25,7 @@ static void remote_on_trial(const struct fixture *f)
         put(f, "status/" COMPONENT "/trial", "state=running\nstarted=2026-11-21T10:00:00Z\n");
 }
 
-static void test_a_good_node(void **state)
+TEST_WITH(test_a_good_node, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -42,7 +38,7 @@ static void test_a_good_node(void **state)
         assert_false(complains(f));
 }
 
-static void test_a_condition_that_is_not_true(void **state)
+TEST_WITH(test_a_condition_that_is_not_true, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -69,7 +65,7 @@ static void processes(const struct fixture *f, int lkgfsd, int notify, int engin
         put(f, "status/" COMPONENT "/metrics.prom", text);
 }
 
-static void test_a_process_that_ends_again_and_again(void **state)
+TEST_WITH(test_a_process_that_ends_again_and_again, setup, teardown)
 {
         static const char up[] =
                 "lkgfs_process_up{component=\"kubelet\",process=\"lkgfs-engine\"} 1\n"
@@ -102,7 +98,7 @@ static void test_a_process_that_ends_again_and_again(void **state)
  * A node whose package made no user: reported once, without a call for action, and not if a user is
  * configured.
  */
-static void test_an_engine_that_is_root(void **state)
+TEST_WITH(test_an_engine_that_is_root, setup, teardown)
 {
         static const char note[] = "note: the engine runs as root, without capabilities";
         struct fixture *f = *state;
@@ -123,7 +119,7 @@ static void test_an_engine_that_is_root(void **state)
         assert_null(strstr(f->out, note));
 }
 
-static void test_processes_that_are_missing(void **state)
+TEST_WITH(test_processes_that_are_missing, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -144,7 +140,7 @@ static void test_processes_that_are_missing(void **state)
         assert_non_null(strstr(f->out, "\"lkgfsd\": true"));
 }
 
-static void test_an_engine_that_is_silent(void **state)
+TEST_WITH(test_an_engine_that_is_silent, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -156,7 +152,7 @@ static void test_an_engine_that_is_silent(void **state)
         assert_says(f, "status", 1, "next      look into the log of lkgfsd");
 }
 
-static void test_stored_state_that_was_lost(void **state)
+TEST_WITH(test_stored_state_that_was_lost, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -172,7 +168,7 @@ static void test_stored_state_that_was_lost(void **state)
 }
 
 /* With place and cure, so that nothing else has to be called; at most eight. */
-static void test_errors_in_documents(void **state)
+TEST_WITH(test_errors_in_documents, setup, teardown)
 {
         struct fixture *f = *state;
         char text[1024] = "a.conf:1:1: warning: odd [LKG1005]\n";
@@ -191,7 +187,7 @@ static void test_errors_in_documents(void **state)
         assert_null(strstr(f->out, "LKG1005"));
 }
 
-static void test_an_api_server_that_cannot_be_asked(void **state)
+TEST_WITH(test_an_api_server_that_cannot_be_asked, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -209,7 +205,7 @@ static void test_an_api_server_that_cannot_be_asked(void **state)
 }
 
 /* The condition is about the documents, and remains True. */
-static void test_a_configuration_that_was_not_reloaded(void **state)
+TEST_WITH(test_a_configuration_that_was_not_reloaded, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -224,7 +220,7 @@ static void test_a_configuration_that_was_not_reloaded(void **state)
         assert_non_null(strstr(f->out, "configuration of lkgfs: /c.yaml:7:11: error: unknown field"));
 }
 
-static void test_assigned_and_not_served(void **state)
+TEST_WITH(test_assigned_and_not_served, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -239,7 +235,7 @@ static void test_assigned_and_not_served(void **state)
 }
 
 /* A process is the component if the engine says so: one with its name (like this test) is not. */
-static void test_a_component_whose_starts_nobody_sees(void **state)
+TEST_WITH(test_a_component_whose_starts_nobody_sees, setup, teardown)
 {
         static const char unseen[] = "unit=kubelet.service\npid=3823\ngeneration=\nversion=\n";
         struct fixture *f = *state;
@@ -272,7 +268,7 @@ static void test_a_component_whose_starts_nobody_sees(void **state)
         assert_null(strstr(f->out, "runs as process"));
 }
 
-static void test_drift(void **state)
+TEST_WITH(test_drift, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -284,7 +280,7 @@ static void test_drift(void **state)
         assert_says(f, "doctor", 1, "in 2 fields: /maxPods runs with 110, served is nothing, ...\n");
 }
 
-static void test_a_hold(void **state)
+TEST_WITH(test_a_hold, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -310,7 +306,7 @@ static void test_a_hold(void **state)
 }
 
 /* The reason is in the component's own log. */
-static void test_a_crash_loop(void **state)
+TEST_WITH(test_a_crash_loop, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -331,7 +327,7 @@ static void test_a_crash_loop(void **state)
         assert_null(strstr(f->out, "_COMM"));
 }
 
-static void test_one_component_or_none(void **state)
+TEST_WITH(test_one_component_or_none, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -343,7 +339,7 @@ static void test_one_component_or_none(void **state)
         assert_non_null(strstr(f->out, "\"schemaVersion\": 1"));
 }
 
-static void test_without_a_view(void **state)
+TEST_WITH(test_without_a_view, setup, teardown)
 {
         struct fixture *f = *state;
         char path[TMPDIR_MAX + 8], away[TMPDIR_MAX + 8];
@@ -357,25 +353,5 @@ static void test_without_a_view(void **state)
 
 int main(void)
 {
-        static const struct CMUnitTest tests[] = {
-                TEST(a_good_node),
-                TEST(a_condition_that_is_not_true),
-                TEST(an_engine_that_is_root),
-                TEST(processes_that_are_missing),
-                TEST(a_process_that_ends_again_and_again),
-                TEST(an_engine_that_is_silent),
-                TEST(stored_state_that_was_lost),
-                TEST(errors_in_documents),
-                TEST(an_api_server_that_cannot_be_asked),
-                TEST(a_configuration_that_was_not_reloaded),
-                TEST(assigned_and_not_served),
-                TEST(a_component_whose_starts_nobody_sees),
-                TEST(drift),
-                TEST(a_hold),
-                TEST(a_crash_loop),
-                TEST(one_component_or_none),
-                TEST(without_a_view),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return run_all(NULL, NULL);
 }

@@ -3,20 +3,16 @@
  * How the tool uses status/, bad/ and control/ of dynamic configuration: the verbs npd, bad, status and
  * those that are a single control write, on directories written by hand.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#define UNIT_OWN_MAIN
 
 #include <sys/stat.h>
 
+#include "unit.h"
 #include "tool-view.h"
 
 /* ---- npd ---- */
 
-static void test_npd_turns_the_condition_round(void **state)
+TEST_WITH(test_npd_turns_the_condition_round, setup, teardown)
 {
         static const struct {
                 const char *status;
@@ -35,7 +31,7 @@ static void test_npd_turns_the_condition_round(void **state)
         }
 }
 
-static void test_npd_prints_one_line_of_80_ascii_bytes(void **state)
+TEST_WITH(test_npd_prints_one_line_of_80_ascii_bytes, setup, teardown)
 {
         struct fixture *f = *state;
         char text[256];
@@ -51,7 +47,7 @@ static void test_npd_prints_one_line_of_80_ascii_bytes(void **state)
         assert_string_equal(f->out, "caf??: a?b?[1m\n");
 }
 
-static void test_npd_without_a_condition_is_unknown(void **state)
+TEST_WITH(test_npd_without_a_condition_is_unknown, setup, teardown)
 {
         static const char *const texts[] = { "", "{", "[]", "\"False\"", "{\"status\":false}", "{}" };
         struct fixture *f = *state;
@@ -66,7 +62,7 @@ static void test_npd_without_a_condition_is_unknown(void **state)
         assert_string_equal(f->err, "");
 }
 
-static void test_npd_says_that_lkgfs_is_not_running(void **state)
+TEST_WITH(test_npd_says_that_lkgfs_is_not_running, setup, teardown)
 {
         static const struct {
                 const char *args;
@@ -88,7 +84,7 @@ static void test_npd_says_that_lkgfs_is_not_running(void **state)
         }
 }
 
-static void test_npd_served(void **state)
+TEST_WITH(test_npd_served, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -100,7 +96,7 @@ static void test_npd_served(void **state)
         assert_memory_equal(f->out, "no configuration of kubelet is served in ", 41);
 }
 
-static void test_npd_bad(void **state)
+TEST_WITH(test_npd_bad, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -113,7 +109,7 @@ static void test_npd_bad(void **state)
         assert_string_equal(f->out, "2 bad configurations of kubelet: u-0, ...\n");
 }
 
-static void test_npd_processes(void **state)
+TEST_WITH(test_npd_processes, setup, teardown)
 {
 #define UP(name, up) "lkgfs_process_up{component=\"kubelet\",process=\"" name "\"} " up "\n"
         static const struct {
@@ -142,14 +138,14 @@ static void test_npd_processes(void **state)
         }
 }
 
-static void test_npd_unknown_check_is_usage(void **state)
+TEST_WITH(test_npd_unknown_check_is_usage, setup, teardown)
 {
         struct fixture *f = *state;
 
         assert_complains(f, "npd --check good", LKG_TOOL_USAGE, "want condition, served, bad or processes");
 }
 
-static void test_npd_of_a_silent_mount(void **state)
+TEST_WITH(test_npd_of_a_silent_mount, setup, teardown)
 {
         static const struct {
                 const char *check;
@@ -173,7 +169,7 @@ static void test_npd_of_a_silent_mount(void **state)
 
 /* ---- bad ---- */
 
-static void test_bad_lists_the_newest_first(void **state)
+TEST_WITH(test_bad_lists_the_newest_first, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -199,7 +195,7 @@ static void test_bad_lists_the_newest_first(void **state)
         assert_non_null(strstr(f->out, "\"id\": \"u-3\""));
 }
 
-static void test_bad_without_a_directory_is_an_empty_list(void **state)
+TEST_WITH(test_bad_without_a_directory_is_an_empty_list, setup, teardown)
 {
         struct fixture *f = *state;
         char path[TMPDIR_MAX + 32];
@@ -211,7 +207,7 @@ static void test_bad_without_a_directory_is_an_empty_list(void **state)
         assert_int_equal(call(f, "bad u-1 because"), LKG_TOOL_FAILED);
 }
 
-static void test_bad_condemns_with_a_reason(void **state)
+TEST_WITH(test_bad_condemns_with_a_reason, setup, teardown)
 {
         struct fixture *f = *state;
         char *text;
@@ -229,7 +225,7 @@ static void test_bad_condemns_with_a_reason(void **state)
 
 /* ---- commands ---- */
 
-static void test_commands_write_the_words_of_the_control_files(void **state)
+TEST_WITH(test_commands_write_the_words_of_the_control_files, setup, teardown)
 {
         static const struct {
                 const char *args, *file, *want;
@@ -261,7 +257,7 @@ static void test_commands_write_the_words_of_the_control_files(void **state)
 
 /* ---- status ---- */
 
-static void test_status_of_a_local_configuration_has_no_more_lines(void **state)
+TEST_WITH(test_status_of_a_local_configuration_has_no_more_lines, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -279,7 +275,7 @@ static void test_status_of_a_local_configuration_has_no_more_lines(void **state)
         assert_null(strstr(f->out, "\"deadline\""));
 }
 
-static void test_status_of_a_trial(void **state)
+TEST_WITH(test_status_of_a_trial, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -301,7 +297,7 @@ static void test_status_of_a_trial(void **state)
         assert_non_null(strstr(f->out, "\"deadline\": \"2026-11-21T10:10:00Z\""));
 }
 
-static void test_status_of_a_bad_one_says_how_to_forgive(void **state)
+TEST_WITH(test_status_of_a_bad_one_says_how_to_forgive, setup, teardown)
 {
         static const char *const names[] = { "u-1@7", "u-1" };
         struct fixture *f = *state;
@@ -326,7 +322,7 @@ static void test_status_of_a_bad_one_says_how_to_forgive(void **state)
 }
 
 /* Whatever is wrong: a fix is not served before the hold ends. */
-static void test_status_of_a_hold_ends_it_first(void **state)
+TEST_WITH(test_status_of_a_hold_ends_it_first, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -361,7 +357,7 @@ static void test_status_of_a_hold_ends_it_first(void **state)
 }
 
 /* It does not rely on the words of a condition. */
-static void test_status_of_words_about_a_hold(void **state)
+TEST_WITH(test_status_of_words_about_a_hold, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -371,7 +367,7 @@ static void test_status_of_words_about_a_hold(void **state)
         assert_null(strstr(f->out, "lkgfs commit"));
 }
 
-static void test_status_of_a_try_and_of_a_rollout(void **state)
+TEST_WITH(test_status_of_a_try_and_of_a_rollout, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -384,7 +380,7 @@ static void test_status_of_a_try_and_of_a_rollout(void **state)
         assert_non_null(strstr(f->out, "\n  next      nothing to do here: the rollout has not reached"));
 }
 
-static void test_status_of_drift(void **state)
+TEST_WITH(test_status_of_drift, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -409,7 +405,7 @@ static void test_status_of_drift(void **state)
         assert_string_equal(f->out, "");
 }
 
-static void test_drift_of_a_process_nobody_has_seen(void **state)
+TEST_WITH(test_drift_of_a_process_nobody_has_seen, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -433,7 +429,7 @@ static void test_drift_of_a_process_nobody_has_seen(void **state)
  * Nine errors, a warning and poison among them: poison comes first, and findings that do not fit are
  * counted.
  */
-static void test_status_shows_poison_first(void **state)
+TEST_WITH(test_status_shows_poison_first, setup, teardown)
 {
         struct fixture *f = *state;
         const char *poison, *error;
@@ -455,7 +451,7 @@ static void test_status_shows_poison_first(void **state)
         assert_non_null(strstr(f->out, "    and 2 more\n    1 note: lkgfs status --all\n"));
 }
 
-static void test_status_takes_findings_json(void **state)
+TEST_WITH(test_status_takes_findings_json, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -474,7 +470,7 @@ static void test_status_takes_findings_json(void **state)
 }
 
 /* Many errors of another component leave room for the worst one of this component. */
-static void test_status_has_room_for_each_component(void **state)
+TEST_WITH(test_status_has_room_for_each_component, setup, teardown)
 {
         struct fixture *f = *state;
         char path[TMPDIR_MAX + 32];
@@ -493,7 +489,7 @@ static void test_status_has_room_for_each_component(void **state)
         assert_non_null(strstr(f->out, "    and 2 more\n"));
 }
 
-static void test_status_with_damaged_files_says_what_is_left(void **state)
+TEST_WITH(test_status_with_damaged_files_says_what_is_left, setup, teardown)
 {
         struct fixture *f = *state;
 
@@ -505,33 +501,5 @@ static void test_status_with_damaged_files_says_what_is_left(void **state)
 
 int main(void)
 {
-        static const struct CMUnitTest tests[] = {
-                TEST(npd_turns_the_condition_round),
-                TEST(npd_prints_one_line_of_80_ascii_bytes),
-                TEST(npd_without_a_condition_is_unknown),
-                TEST(npd_says_that_lkgfs_is_not_running),
-                TEST(npd_served),
-                TEST(npd_bad),
-                TEST(npd_processes),
-                TEST(npd_unknown_check_is_usage),
-                TEST(npd_of_a_silent_mount),
-                TEST(bad_lists_the_newest_first),
-                TEST(bad_without_a_directory_is_an_empty_list),
-                TEST(bad_condemns_with_a_reason),
-                TEST(commands_write_the_words_of_the_control_files),
-                TEST(status_of_a_local_configuration_has_no_more_lines),
-                TEST(status_of_a_trial),
-                TEST(status_of_a_bad_one_says_how_to_forgive),
-                TEST(status_of_a_hold_ends_it_first),
-                TEST(status_of_words_about_a_hold),
-                TEST(status_of_a_try_and_of_a_rollout),
-                TEST(status_of_drift),
-                TEST(drift_of_a_process_nobody_has_seen),
-                TEST(status_shows_poison_first),
-                TEST(status_takes_findings_json),
-                TEST(status_has_room_for_each_component),
-                TEST(status_with_damaged_files_says_what_is_left),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return run_all(NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The formats that the tool writes by itself: filled templates, tar headers, URIs; what is masked in lines; parts in a pipe. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "fs/tool/report.h"
 
 static void assert_text(struct lkg_buf *buf, const char *want)
@@ -27,12 +22,11 @@ static void fill(const char *template, const char *json, bool html, struct lkg_b
         lkg_tool_fill(template, value, html, buf);
 }
 
-static void test_values_are_escaped(void **state)
+TEST(test_values_are_escaped)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *raw = lkg_tool_map();
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_tool_map_value(raw, "text",
                            lkg_value_new_string("<a href=\"x\" id='y'>&amp;\n\x1b[31m\xff\xe2\x80\xae", 34,
                                                 NULL, 0, 0));
@@ -52,11 +46,10 @@ static void test_values_are_escaped(void **state)
         assert_text(&buf, "<time datetime=\"&lt;b&gt;\">&lt;b&gt;</time>");
 }
 
-static void test_diff_lines_have_signs_and_tags(void **state)
+TEST(test_diff_lines_have_signs_and_tags)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         fill("{{a:diff}}", "{\"a\":\"--- a\\n+++ b\\n@@ -1 +1 @@\\n same\\n-<old>\\n+new\"}", true, &buf);
         assert_text(
                 &buf,
@@ -64,7 +57,7 @@ static void test_diff_lines_have_signs_and_tags(void **state)
                 "<del>-&lt;old&gt;</del>\n<ins>+new</ins>\n</pre>\n");
 }
 
-static void test_sections(void **state)
+TEST(test_sections)
 {
         static const char json[] =
                 "{\"list\":[{\"a\":1},{\"a\":2,\"b\":\"x\"}],\"words\":[\"u\",\"v\"],\"none\":[],"
@@ -83,7 +76,6 @@ static void test_sections(void **state)
                 { "{{?no}}a{{?yes}}b{{/}}c{{/}}d", "d" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
 
@@ -92,7 +84,7 @@ static void test_sections(void **state)
         }
 }
 
-static void test_uri(void **state)
+TEST(test_uri)
 {
         static const struct {
                 const char *path, *uri;
@@ -105,7 +97,6 @@ static void test_uri(void **state)
                 { "\xc3\xa4", "%C3%A4" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
 
@@ -114,7 +105,7 @@ static void test_uri(void **state)
         }
 }
 
-static void test_lines_are_masked(void **state)
+TEST(test_lines_are_masked)
 {
         static const struct {
                 const char *line, *masked;
@@ -128,7 +119,6 @@ static void test_lines_are_masked(void **state)
                 { "", "" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
 
@@ -137,12 +127,11 @@ static void test_lines_are_masked(void **state)
         }
 }
 
-static void test_documents_are_masked_or_left_out(void **state)
+TEST(test_documents_are_masked_or_left_out)
 {
         static const char good[] = "password: abc\nmaxPods: 1\n", bad[] = "password: [abc\n";
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         assert_int_equal(lkg_report_mask_document(good, strlen(good), &buf), 0);
         assert_text(&buf, "maxPods: 1\npassword: <masked>\n");
         assert_int_equal(lkg_report_mask_document(bad, strlen(bad), &buf), -EBADMSG);
@@ -151,11 +140,10 @@ static void test_documents_are_masked_or_left_out(void **state)
 }
 
 /* The pax record counts itself, also where its length gets another digit. */
-static void test_tar_names_of_every_length(void **state)
+TEST(test_tar_names_of_every_length)
 {
         char name[301];
 
-        (void)state;
         memset(name, 'n', sizeof(name));
         for (size_t size = 1; size < sizeof(name); size++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
@@ -182,13 +170,12 @@ static void test_tar_names_of_every_length(void **state)
 }
 
 /* Whatever is cut off at the end, the parts before it are there. */
-static void test_parts_through_a_pipe_that_is_cut(void **state)
+TEST(test_parts_through_a_pipe_that_is_cut)
 {
         int memory = memfd_create("parts", MFD_CLOEXEC), saved = dup(STDOUT_FILENO);
         char data[512];
         ssize_t size;
 
-        (void)state;
         (void)fflush(stdout);
         assert_true(dup2(memory, STDOUT_FILENO) >= 0);
         lkg_parts_send("a", NULL, 0, -EINPROGRESS, 0);
@@ -221,20 +208,4 @@ static void test_parts_through_a_pipe_that_is_cut(void **state)
                 }
                 lkg_parts_deinit(&parts);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_values_are_escaped),
-                cmocka_unit_test(test_diff_lines_have_signs_and_tags),
-                cmocka_unit_test(test_sections),
-                cmocka_unit_test(test_uri),
-                cmocka_unit_test(test_lines_are_masked),
-                cmocka_unit_test(test_documents_are_masked_or_left_out),
-                cmocka_unit_test(test_tar_names_of_every_length),
-                cmocka_unit_test(test_parts_through_a_pipe_that_is_cut),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

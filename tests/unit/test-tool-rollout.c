@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rollout as an operator sees it: what ConfigMap, slots and Nodes say, and the table of it. No API server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include <lkg/documents.h>
 
+#include "unit.h"
 #include "fs/tool/fleet.h"
 
 #define S   LKG_NSEC_PER_SEC
@@ -147,7 +142,7 @@ static const char *shown(struct fixture *f)
 
 #define LIMITS "\"lkgfs.io/rollout-max-in-trial\": \"5\""
 
-static void test_the_table(void **state)
+TEST_WITH(test_the_table, set_up, tear_down)
 {
         struct fixture *f = *state;
         struct lkg_buf list = LKG_BUF_INIT;
@@ -180,7 +175,7 @@ static void test_the_table(void **state)
                 "worker-3   -     waiting   -        waiting for a rollout slot (1 of 5 in trial)\n");
 }
 
-static void test_its_states(void **state)
+TEST_WITH(test_its_states, set_up, tear_down)
 {
         struct fixture *f = *state;
         struct lkg_buf list = LKG_BUF_INIT;
@@ -219,7 +214,7 @@ static void test_its_states(void **state)
 }
 
 /* The content decides: what failed with another one is not shown, and does not halt this one. */
-static void test_another_content(void **state)
+TEST_WITH(test_another_content, set_up, tear_down)
 {
         struct fixture *f = *state;
         struct lkg_buf list = LKG_BUF_INIT;
@@ -237,7 +232,7 @@ static void test_another_content(void **state)
 }
 
 /* Slots in another namespace, or the wrong option: the nodes know better. */
-static void test_slots_that_are_not_here(void **state)
+TEST_WITH(test_slots_that_are_not_here, set_up, tear_down)
 {
         static const char *const quiet[] = {
                 "waiting for a rollout slot (0 of 5 in trial, 0 done, 0 failed)", /* before the first node goes */
@@ -277,7 +272,7 @@ static void test_slots_that_are_not_here(void **state)
         assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NOT_BEGUN);
 }
 
-static void test_no_such_namespace(void **state)
+TEST_WITH(test_no_such_namespace, set_up, tear_down)
 {
         struct fixture *f = *state;
         struct lkg_value *map;
@@ -295,7 +290,7 @@ static void test_no_such_namespace(void **state)
         assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NO_SLOTS);
 }
 
-static void test_old_figures(void **state)
+TEST_WITH(test_old_figures, set_up, tear_down)
 {
         struct fixture *f = *state;
 
@@ -307,7 +302,7 @@ static void test_old_figures(void **state)
 }
 
 /* Whoever may not list Nodes sees the rest, and is told. */
-static void test_without_the_nodes(void **state)
+TEST_WITH(test_without_the_nodes, set_up, tear_down)
 {
         struct fixture *f = *state;
         struct lkg_buf list = LKG_BUF_INIT;
@@ -321,7 +316,7 @@ static void test_without_the_nodes(void **state)
 }
 
 /* Other nodes wrote what is shown: it cannot move the cursor, and what is no slot is counted. */
-static void test_hostile_objects(void **state)
+TEST_WITH(test_hostile_objects, set_up, tear_down)
 {
         struct fixture *f = *state;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
@@ -344,7 +339,7 @@ static void test_hostile_objects(void **state)
         assert_int_equal(lkg_fleet_take_configmap(&f->fleet, object, &f->err), -EINVAL);
 }
 
-static void test_many_wait(void **state)
+TEST_WITH(test_many_wait, set_up, tear_down)
 {
         struct fixture *f = *state;
         struct lkg_buf list = LKG_BUF_INIT;
@@ -360,7 +355,7 @@ static void test_many_wait(void **state)
         assert_non_null(strstr(shown(f), "\nand 980 more that wait\n"));
 }
 
-static void test_as_a_value(void **state)
+TEST_WITH(test_as_a_value, set_up, tear_down)
 {
         struct fixture *f = *state;
         struct lkg_buf list = LKG_BUF_INIT;
@@ -382,19 +377,4 @@ static void test_as_a_value(void **state)
         assert_string_equal(lkg_map_get_string(slot, "node"), "worker-1");
         assert_string_equal(lkg_map_get_string(slot, "reason"), "why");
         lkg_value_unref(map);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(the_table),         TEST(its_states),
-                TEST(another_content),   TEST(without_the_nodes),
-                TEST(hostile_objects),   TEST(many_wait),
-                TEST(as_a_value),        TEST(slots_that_are_not_here),
-                TEST(no_such_namespace), TEST(old_figures),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

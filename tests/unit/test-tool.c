@@ -3,14 +3,11 @@
  * Internal parts of the tool: command line, verbs, help, completion, mount table, blame's fields. No file is
  * touched.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#define UNIT_OWN_MAIN
+
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "fs/tool/tool.h"
 
 #define PARSE(...) parse((char *[]){ (char *)(uintptr_t) "lkgfs", __VA_ARGS__, NULL })
@@ -29,9 +26,8 @@ static int parse(char **argv)
         return lkg_tool_parse(&tool, argc, argv, message);
 }
 
-static void test_verb_and_words(void **state)
+TEST(test_verb_and_words)
 {
-        (void)state;
         assert_int_equal(PARSE(W("hold"), W("on")), 0);
         assert_string_equal(tool.verb->name, "hold");
         assert_int_equal(tool.n_words, 1);
@@ -44,9 +40,8 @@ static void test_verb_and_words(void **state)
         assert_string_equal(tool.words[1], "7");
 }
 
-static void test_options_may_stand_anywhere(void **state)
+TEST(test_options_may_stand_anywhere)
 {
-        (void)state;
         assert_int_equal(PARSE(W("-m"), W("/mnt"), W("-ojson"), W("status"), W("--component=kubelet")), 0);
         assert_string_equal(tool.verb->name, "status");
         assert_string_equal(tool.options.mountpoint, "/mnt");
@@ -61,9 +56,8 @@ static void test_options_may_stand_anywhere(void **state)
         assert_int_equal(tool.options.format, LKG_TOOL_YAML);
 }
 
-static void test_double_dash_ends_options(void **state)
+TEST(test_double_dash_ends_options)
 {
-        (void)state;
         assert_int_equal(PARSE(W("convert"), W("--"), W("--strict")), 0);
         assert_false(tool.options.document.strict);
         assert_int_equal(tool.n_words, 1);
@@ -73,9 +67,8 @@ static void test_double_dash_ends_options(void **state)
         assert_string_equal(tool.words[0], "-");
 }
 
-static void test_the_same_name_means_what_the_verb_means(void **state)
+TEST(test_the_same_name_means_what_the_verb_means)
 {
-        (void)state;
         assert_int_equal(PARSE(W("bake"), W("--config"), W("b"), W("--directory"), W("/dir")), 0);
         assert_string_equal(tool.options.directory, "/dir");
         assert_int_equal(PARSE(W("bake"), W("--output"), W("/earlier/name")), 0);
@@ -84,7 +77,7 @@ static void test_the_same_name_means_what_the_verb_means(void **state)
         assert_int_equal(PARSE(W("render"), W("--output"), W("/dir")), -EINVAL);
 }
 
-static void test_usage_mistakes(void **state)
+TEST(test_usage_mistakes)
 {
         static const struct {
                 const char *argv[6];
@@ -116,7 +109,6 @@ static void test_usage_mistakes(void **state)
                 { { "bake", "--remote", "cm.yaml" }, "`bake` does not take --remote" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char *argv[8] = { W("lkgfs") };
 
@@ -129,9 +121,8 @@ static void test_usage_mistakes(void **state)
         }
 }
 
-static void test_what_to_judge_by(void **state)
+TEST(test_what_to_judge_by)
 {
-        (void)state;
         assert_int_equal(PARSE(W("check"), W("--release"), W("1.34"), W("--host=cgroup=1")), 0);
         assert_int_equal(tool.options.release, 134);
         assert_int_equal(tool.options.host, 1);
@@ -149,9 +140,8 @@ static void test_what_to_judge_by(void **state)
         assert_int_equal(tool.n_flags, 0);
 }
 
-static void test_component_flags_are_kept_as_they_are(void **state)
+TEST(test_component_flags_are_kept_as_they_are)
 {
-        (void)state;
         assert_int_equal(
                 PARSE(W("render"), W("--config"), W("b"), W("--"), W("--max-pods=1"), W("-o"), W("x")), 0);
         assert_string_equal(tool.options.config, "b");
@@ -164,9 +154,8 @@ static void test_component_flags_are_kept_as_they_are(void **state)
         assert_int_equal(tool.n_flags, 0);
 }
 
-static void test_help_wins_over_missing_words(void **state)
+TEST(test_help_wins_over_missing_words)
 {
-        (void)state;
         assert_int_equal(PARSE(W("hold"), W("--help")), 0);
         assert_true(tool.options.help);
         assert_int_equal(PARSE(W("--version")), 0);
@@ -176,9 +165,8 @@ static void test_help_wins_over_missing_words(void **state)
         assert_null(tool.verb);
 }
 
-static void test_nearest(void **state)
+TEST(test_nearest)
 {
-        (void)state;
         assert_string_equal(lkg_tool_nearest("stats"), "status");
         assert_string_equal(lkg_tool_nearest("hodl"), "hold");
         assert_string_equal(lkg_tool_nearest("roll"), "rollback");
@@ -203,12 +191,11 @@ static size_t count_lines(const char *text, size_t *ret_longest)
         return n;
 }
 
-static void test_help_fits_a_screen(void **state)
+TEST(test_help_fits_a_screen)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
         size_t longest;
 
-        (void)state;
         lkg_tool_help(&buf);
         assert_false(lkg_buf_failed(&buf));
         assert_in_range(count_lines(buf.data, &longest), 10, 24);
@@ -219,9 +206,8 @@ static void test_help_fits_a_screen(void **state)
         lkg_buf_deinit(&buf);
 }
 
-static void test_every_verb_has_an_example_that_parses(void **state)
+TEST(test_every_verb_has_an_example_that_parses)
 {
-        (void)state;
         for (size_t i = 0; i < lkg_n_tool_verbs; i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
                 char *copy = strdup(lkg_tool_verbs[i].example), *argv[16], *save = NULL;
@@ -246,7 +232,7 @@ static void test_every_verb_has_an_example_that_parses(void **state)
         }
 }
 
-static void test_mounts(void **state)
+TEST(test_mounts)
 {
         static const char text[] = "proc /proc proc rw,nosuid 0 0\n"
                                    "lkgfs /etc/kubernetes fuse.lkgfs rw,nosuid,nodev,user_id=0 0 0\n"
@@ -259,7 +245,6 @@ static void test_mounts(void **state)
         FILE *table = fmemopen((char *)(uintptr_t)text, strlen(text), "re");
         struct lkg_strings mounts = { 0 };
 
-        (void)state;
         assert_non_null(table);
         lkg_view_find_mounts(table, &mounts);
         (void)fclose(table);
@@ -269,9 +254,8 @@ static void test_mounts(void **state)
         lkg_strings_deinit(&mounts);
 }
 
-static void test_blame_fields(void **state)
+TEST(test_blame_fields)
 {
-        (void)state;
         assert_true(lkg_blame_matches("/maxPods", "maxPods"));
         assert_true(lkg_blame_matches("/maxPods", "/maxPods"));
         assert_true(lkg_blame_matches("/authentication/anonymous/enabled", "authentication"));
@@ -286,7 +270,7 @@ static void test_blame_fields(void **state)
         assert_false(lkg_blame_matches("/x/maxPods", "maxPods"));
 }
 
-static void test_findings_are_painted_only_when_asked(void **state)
+TEST(test_findings_are_painted_only_when_asked)
 {
         char file[] = "/a: error: b/x", text[] = "wrong";
         const struct lkg_finding finding = {
@@ -294,7 +278,6 @@ static void test_findings_are_painted_only_when_asked(void **state)
         };
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         lkg_tool_put_finding(false, &finding, &buf);
         lkg_tool_put_finding(true, &finding, &buf);
         assert_string_equal(lkg_tool_text(&buf),
@@ -304,14 +287,13 @@ static void test_findings_are_painted_only_when_asked(void **state)
 }
 
 /* Text that json-c does not read back as intended is not printed at all. */
-static void test_json_is_read_back(void **state)
+TEST(test_json_is_read_back)
 {
         static const struct {
                 const char *text;
                 int status;
         } rows[] = { { "h\xc3\xa9 \"\x1b\\", LKG_TOOL_DIFFERENT }, { "\xff", LKG_TOOL_FAILED } };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 FILE *file = tmpfile();
                 int saved = dup(STDOUT_FILENO);
@@ -336,23 +318,5 @@ static void test_json_is_read_back(void **state)
 
 int main(void)
 {
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_verb_and_words),
-                cmocka_unit_test(test_options_may_stand_anywhere),
-                cmocka_unit_test(test_double_dash_ends_options),
-                cmocka_unit_test(test_the_same_name_means_what_the_verb_means),
-                cmocka_unit_test(test_usage_mistakes),
-                cmocka_unit_test(test_what_to_judge_by),
-                cmocka_unit_test(test_component_flags_are_kept_as_they_are),
-                cmocka_unit_test(test_help_wins_over_missing_words),
-                cmocka_unit_test(test_nearest),
-                cmocka_unit_test(test_help_fits_a_screen),
-                cmocka_unit_test(test_every_verb_has_an_example_that_parses),
-                cmocka_unit_test(test_mounts),
-                cmocka_unit_test(test_blame_fields),
-                cmocka_unit_test(test_findings_are_painted_only_when_asked),
-                cmocka_unit_test(test_json_is_read_back),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return run_all(NULL, NULL);
 }

@@ -3,14 +3,10 @@
  * The trial: what is marked bad at which start, what its clock counts, and which rules a candidate has.
  * Rule: docs/specification.md 4.10.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/trial.h>
+
+#include "unit.h"
 
 #define S      LKG_NSEC_PER_SEC
 #define M      (60 * S)
@@ -98,13 +94,12 @@ static const struct lkg_trial_rules usual = { 10 * M, 10 };
 /* ---- starts ---- */
 
 /* Rule: docs/specification.md 4.9. */
-static void test_start_that_condemns(void **state)
+TEST(test_start_that_condemns)
 {
         static const struct {
                 unsigned threshold, condemned; /* which start, counting from 1 */
         } rows[] = { { 0, 2 }, { 1, 3 }, { 2, 4 }, { 9, 11 }, { 10, 12 } };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_trial trial = lkg_trial_begin(
                         (struct lkg_trial_rules){ 10 * M, rows[i].threshold }, true, BOOTED, S);
@@ -123,12 +118,11 @@ static void test_start_that_condemns(void **state)
         }
 }
 
-static void test_crash_loop_with_minute_long_gaps(void **state)
+TEST(test_crash_loop_with_minute_long_gaps)
 {
         /* Alive for one second each minute: after half an hour of wall time the trial has not advanced. */
         struct lkg_trial trial = lkg_trial_begin(usual, true, BOOTED, S);
 
-        (void)state;
         for (unsigned k = 1; k <= 11; k++) {
                 uint64_t at = BOOTED + k * 3 * M;
                 struct lkg_trial_step step = lkg_trial_start(trial, true, at);
@@ -242,18 +236,16 @@ static const struct script scripts[] = {
           } },
 };
 
-static void test_scripts(void **state)
+TEST(test_scripts)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(scripts); i++)
                 run(&scripts[i]);
 }
 
-static void test_resume_after_reboot(void **state)
+TEST(test_resume_after_reboot)
 {
         struct lkg_trial trial = lkg_trial_begin(usual, true, 1000 * M, 7 * S);
 
-        (void)state;
         trial = lkg_trial_start(trial, true, 1000 * M).next;
         trial = lkg_trial_alive(trial, true, 1000 * M);
         trial.good_ns = lkg_trial_elapsed(&trial, 1006 * M); /* the saved value */
@@ -268,11 +260,10 @@ static void test_resume_after_reboot(void **state)
         assert_int_equal(lkg_trial_tick(trial, 2 * S + 4 * M + 1).verdict, LKG_TRIAL_PROMOTE);
 }
 
-static void test_no_trial(void **state)
+TEST(test_no_trial)
 {
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules){ 0, 0 }, false, BOOTED, S);
 
-        (void)state;
         assert_int_equal(trial.state, LKG_TRIAL_PASSED);
         assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
         for (unsigned k = 0; k < 20; k++) {
@@ -285,11 +276,10 @@ static void test_no_trial(void **state)
         assert_int_equal(trial.prior, 0);
 }
 
-static void test_idle_does_nothing(void **state)
+TEST(test_idle_does_nothing)
 {
         struct lkg_trial idle = { .state = LKG_TRIAL_IDLE };
 
-        (void)state;
         assert_int_equal(lkg_trial_start(idle, true, BOOTED).verdict, LKG_TRIAL_GO_ON);
         assert_int_equal(lkg_trial_start(idle, true, BOOTED).next.prior, 0);
         assert_int_equal(lkg_trial_tick(idle, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
@@ -298,12 +288,11 @@ static void test_idle_does_nothing(void **state)
         assert_int_equal(lkg_trial_due(&idle), UINT64_MAX);
 }
 
-static void test_due_is_when_a_tick_promotes(void **state)
+TEST(test_due_is_when_a_tick_promotes)
 {
         static const uint64_t durations[] = { 1, S, 10 * M, INT64_MAX };
         static const uint64_t before[] = { 0, 1, M };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(durations); i++) {
                 for (size_t k = 0; k < LKG_ARRAY_SIZE(before); k++) {
                         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules){ durations[i], 0 },
@@ -319,12 +308,11 @@ static void test_due_is_when_a_tick_promotes(void **state)
         }
 }
 
-static void test_huge_durations_do_not_wrap(void **state)
+TEST(test_huge_durations_do_not_wrap)
 {
         struct lkg_trial trial =
                 lkg_trial_begin((struct lkg_trial_rules){ UINT64_MAX, 10 }, false, BOOTED, S);
 
-        (void)state;
         assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
         assert_int_equal(lkg_trial_tick(trial, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
         trial.good_ns = UINT64_MAX - 1;
@@ -332,29 +320,27 @@ static void test_huge_durations_do_not_wrap(void **state)
         assert_int_equal(lkg_trial_tick(trial, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
 }
 
-static void test_time_that_seems_to_go_back_adds_nothing(void **state)
+TEST(test_time_that_seems_to_go_back_adds_nothing)
 {
         struct lkg_trial trial = lkg_trial_begin(usual, false, BOOTED, S);
 
-        (void)state;
         assert_int_equal(lkg_trial_elapsed(&trial, BOOTED - 1), 0);
         trial.running_since_ns = BOOTED;
         assert_int_equal(lkg_trial_alive(trial, false, BOOTED - M).good_ns, 0);
         assert_int_equal(lkg_trial_tick(trial, 0).verdict, LKG_TRIAL_GO_ON);
 }
 
-static void test_clock_that_starts_at_zero_runs(void **state)
+TEST(test_clock_that_starts_at_zero_runs)
 {
         struct lkg_trial trial = lkg_trial_begin(usual, false, 0, S);
 
-        (void)state;
         assert_int_equal(lkg_trial_tick(trial, 10 * M + 2).verdict, LKG_TRIAL_PROMOTE);
 }
 
 /* ---- rules ---- */
 
 /* Rule: docs/specification.md 4.8. */
-static void test_rules(void **state)
+TEST(test_rules)
 {
         static const struct {
                 const char *own_d, *own_t, *noted_d, *noted_t;
@@ -381,7 +367,6 @@ static void test_rules(void **state)
                 { "1h0.5s", NULL, NULL, NULL, 0, 0, 60 * M + S / 2, 5 },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 const struct lkg_trial_settings settings = { 10 * M, 5, rows[i].min, rows[i].max };
                 struct lkg_trial_rules rules = { 0 };
@@ -396,7 +381,7 @@ static void test_rules(void **state)
 }
 
 /* Rule: docs/specification.md 4.8. */
-static void test_rules_that_make_a_candidate_bad(void **state)
+TEST(test_rules_that_make_a_candidate_bad)
 {
         static const struct {
                 const char *own_d, *own_t, *noted_d, *noted_t, *want;
@@ -430,7 +415,6 @@ static void test_rules_that_make_a_candidate_bad(void **state)
         };
         const struct lkg_trial_settings settings = { 10 * M, 5, M, 30 * M };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_trial_rules rules = { 7, 7 };
                 char why[256] = "";
@@ -443,13 +427,12 @@ static void test_rules_that_make_a_candidate_bad(void **state)
         }
 }
 
-static void test_long_values_are_cut(void **state)
+TEST(test_long_values_are_cut)
 {
         const struct lkg_trial_settings settings = { 10 * M, 5, 0, 0 };
         struct lkg_trial_rules rules;
         char text[1000], why[256];
 
-        (void)state;
         memset(text, '\1', sizeof(text) - 1);
         text[sizeof(text) - 1] = '\0';
         assert_int_equal(lkg_trial_rules_make(&settings, text, NULL, NULL, NULL, &rules, why), -EINVAL);
@@ -461,9 +444,8 @@ static void test_long_values_are_cut(void **state)
 /* ---- which starts count ---- */
 
 /* Rule: docs/specification.md 4.9. */
-static void test_which_starts_count(void **state)
+TEST(test_which_starts_count)
 {
-        (void)state;
         for (unsigned bits = 0; bits < 32; bits++) {
                 const struct lkg_start_facts facts = {
                         .first_after_boot = bits & 1,
@@ -615,22 +597,20 @@ static void play_story(const struct story *story)
                          (unsigned long long)((due - BOOTED) / S));
 }
 
-static void test_health_stories(void **state)
+TEST(test_health_stories)
 {
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(stories); i++)
                 play_story(&stories[i]);
 }
 
 /* Eleven lives of 55 s are no proof that it can live for a minute. */
-static void test_short_lives_do_not_pass(void **state)
+TEST(test_short_lives_do_not_pass)
 {
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
         enum lkg_trial_verdict verdict = LKG_TRIAL_GO_ON;
         uint64_t now = BOOTED;
         unsigned lives = 0;
 
-        (void)state;
         while (verdict == LKG_TRIAL_GO_ON) {
                 trial = lkg_trial_start(trial, false, now).next;
                 trial = lkg_trial_alive(trial, true, now);
@@ -648,11 +628,10 @@ static void test_short_lives_do_not_pass(void **state)
 }
 
 /* Also without an end before it: two processes may overlap. */
-static void test_a_start_begins_another_life(void **state)
+TEST(test_a_start_begins_another_life)
 {
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
 
-        (void)state;
         trial = lkg_trial_alive(trial, true, BOOTED);
         trial = lkg_trial_start(trial, true, BOOTED + 9 * M + 50 * S).next;
         assert_int_equal(lkg_trial_due(&trial), BOOTED + 10 * M + NANO);
@@ -664,14 +643,13 @@ static void test_a_start_begins_another_life(void **state)
 }
 
 /* Nor are they while the API server is away. */
-static void test_short_lives_do_not_pass_while_nothing_answers(void **state)
+TEST(test_short_lives_do_not_pass_while_nothing_answers)
 {
         static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
                                            unknown[_LKG_CHECK_MAX] = { UNKNOWN, OFF };
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
         uint64_t at = BOOTED + 20 * M + NANO;
 
-        (void)state;
         trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
         trial = lkg_trial_see(trial, unknown, BOOTED + S);
         trial = lkg_trial_tick(trial, BOOTED + 10 * M + NANO).next;
@@ -682,13 +660,12 @@ static void test_short_lives_do_not_pass_while_nothing_answers(void **state)
 }
 
 /* What was judged and what was stable is stored; until the checks answer, nothing becomes more stable. */
-static void test_health_survives_the_engine(void **state)
+TEST(test_health_survives_the_engine)
 {
         static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
                                            bad[_LKG_CHECK_MAX] = { BAD, OFF };
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
 
-        (void)state;
         trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
         trial.stable_ns = lkg_trial_stable(&trial, BOOTED + 40 * S);
         trial.good_ns = lkg_trial_elapsed(&trial, BOOTED + 40 * S);
@@ -704,13 +681,12 @@ static void test_health_survives_the_engine(void **state)
 }
 
 /* An engine that dies at the end of the extension: until it has asked, nothing is decided. */
-static void test_a_restart_does_not_decide(void **state)
+TEST(test_a_restart_does_not_decide)
 {
         static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
                                            bad[_LKG_CHECK_MAX] = { BAD, OFF };
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
 
-        (void)state;
         trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
         trial = lkg_trial_see(trial, bad, BOOTED + M);
         trial.extended = true;
@@ -738,12 +714,11 @@ static struct lkg_trial gone(bool counted)
         return lkg_trial_away(trial, true, true, BOOTED + M);
 }
 
-static void test_a_component_that_stays_away_has_failed(void **state)
+TEST(test_a_component_that_stays_away_has_failed)
 {
         struct lkg_trial trial = gone(true);
         char words[LKG_HEALTH_WORDS_MAX];
 
-        (void)state;
         assert_int_equal(lkg_trial_due(&trial), BOOTED + 16 * M);
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 16 * M - NANO).verdict, LKG_TRIAL_GO_ON);
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 16 * M).verdict, LKG_TRIAL_REJECT);
@@ -753,12 +728,11 @@ static void test_a_component_that_stays_away_has_failed(void **state)
 }
 
 /* Nothing was tried: nobody has started it, or it was stopped and started by somebody. */
-static void test_what_was_not_tried_does_not_fail(void **state)
+TEST(test_what_was_not_tried_does_not_fail)
 {
         struct lkg_trial trial = gone(false),
                          never = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
 
-        (void)state;
         assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 1000 * M).verdict, LKG_TRIAL_GO_ON);
         never = lkg_trial_away(never, true, true, BOOTED);
@@ -769,11 +743,10 @@ static void test_what_was_not_tried_does_not_fail(void **state)
         assert_int_equal(lkg_trial_tick(never, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
 }
 
-static void test_a_life_ends_an_absence(void **state)
+TEST(test_a_life_ends_an_absence)
 {
         struct lkg_trial trial = gone(true), other;
 
-        (void)state;
         other = lkg_trial_away(trial, false, true, BOOTED + 15 * M); /* a process with something else */
         assert_int_equal(lkg_trial_due(&other), UINT64_MAX);
         other = lkg_trial_away(other, true, true, BOOTED + 20 * M);
@@ -785,11 +758,10 @@ static void test_a_life_ends_an_absence(void **state)
 }
 
 /* While it is held back, or without an engine, the absence does not become longer, nor is it forgotten. */
-static void test_an_absence_survives(void **state)
+TEST(test_an_absence_survives)
 {
         struct lkg_trial trial = gone(true);
 
-        (void)state;
         trial = lkg_trial_away(trial, true, false, BOOTED + 6 * M);
         assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
         trial = lkg_trial_away(trial, true, true, BOOTED + 60 * M);
@@ -803,44 +775,10 @@ static void test_an_absence_survives(void **state)
         assert_int_equal(lkg_trial_due(&trial), 9 * S + 6 * M);
 }
 
-static void test_stable_for_is_at_most_half(void **state)
+TEST(test_stable_for_is_at_most_half)
 {
-        (void)state;
         assert_int_equal(lkg_trial_stable_for(M, 10 * M), M);
         assert_int_equal(lkg_trial_stable_for(M, M), 30 * S);
         assert_int_equal(lkg_trial_stable_for(M, 0), 0);
         assert_int_equal(lkg_trial_stable_for(0, 10 * M), 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_start_that_condemns),
-                cmocka_unit_test(test_crash_loop_with_minute_long_gaps),
-                cmocka_unit_test(test_scripts),
-                cmocka_unit_test(test_resume_after_reboot),
-                cmocka_unit_test(test_no_trial),
-                cmocka_unit_test(test_idle_does_nothing),
-                cmocka_unit_test(test_due_is_when_a_tick_promotes),
-                cmocka_unit_test(test_huge_durations_do_not_wrap),
-                cmocka_unit_test(test_time_that_seems_to_go_back_adds_nothing),
-                cmocka_unit_test(test_clock_that_starts_at_zero_runs),
-                cmocka_unit_test(test_rules),
-                cmocka_unit_test(test_rules_that_make_a_candidate_bad),
-                cmocka_unit_test(test_long_values_are_cut),
-                cmocka_unit_test(test_which_starts_count),
-                cmocka_unit_test(test_health_stories),
-                cmocka_unit_test(test_short_lives_do_not_pass),
-                cmocka_unit_test(test_short_lives_do_not_pass_while_nothing_answers),
-                cmocka_unit_test(test_a_start_begins_another_life),
-                cmocka_unit_test(test_health_survives_the_engine),
-                cmocka_unit_test(test_a_restart_does_not_decide),
-                cmocka_unit_test(test_a_component_that_stays_away_has_failed),
-                cmocka_unit_test(test_what_was_not_tried_does_not_fail),
-                cmocka_unit_test(test_a_life_ends_an_absence),
-                cmocka_unit_test(test_an_absence_survives),
-                cmocka_unit_test(test_stable_for_is_at_most_half),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,17 +42,15 @@ static const char *folded(const char *text)
         return typed_as("KubeletConfiguration", text, LKG_TYPED_FOLD);
 }
 
-static void test_only_known_fields_in_canonical_form(void **state)
+TEST(test_only_known_fields_in_canonical_form)
 {
-        (void)state;
         assert_string_equal(typed("{syncFrequency: 90s, maxPods: 5, x: 1, authentication: {y: 2}}"),
                             "{\"maxPods\":5,\"syncFrequency\":\"1m30s\"}");
         assert_string_equal(typed("~"), "{}");
 }
 
-static void test_case_counts_in_a_base_only(void **state)
+TEST(test_case_counts_in_a_base_only)
 {
-        (void)state;
         assert_string_equal(typed("{maxpods: 5, AUTHENTICATION: {anonymous: {enabled: true}}}"), "{}");
         assert_string_equal(folded("{maxpods: 5, AUTHENTICATION: {ANONYMOUS: {Enabled: true}}}"),
                             "{\"authentication\":{\"anonymous\":{\"enabled\":true}},\"maxPods\":5}");
@@ -62,18 +60,16 @@ static void test_case_counts_in_a_base_only(void **state)
                 "{\"kubeAPIBurst\":7,\"maxPods\":6}");
 }
 
-static void test_last_spelling_in_byte_order_counts(void **state)
+TEST(test_last_spelling_in_byte_order_counts)
 {
-        (void)state;
         assert_string_equal(folded("{maxpods: 5, maxPods: 6, MAXPODS: 7}"), "{\"maxPods\":5}");
         assert_string_equal(folded("{maxPods: 6, MAXPODS: 7}"), "{\"maxPods\":6}");
         assert_string_equal(folded("{maxPods: 6, maxpods: null}"), "{\"maxPods\":6}");
         assert_string_equal(folded("{podPidsLimit: 6, podpidslimit: null}"), "{}"); /* a pointer */
 }
 
-static void test_spellings_of_a_map_add_up(void **state)
+TEST(test_spellings_of_a_map_add_up)
 {
-        (void)state;
         assert_string_equal(folded("{evictionHard: {a: b}, EVICTIONHARD: {a: c, d: e}}"),
                             "{\"evictionHard\":{\"a\":\"b\",\"d\":\"e\"}}");
         assert_string_equal(folded("{evictionHard: {a: b}, evictionhard: null}"), "{}");
@@ -82,9 +78,8 @@ static void test_spellings_of_a_map_add_up(void **state)
 }
 
 /* Go decodes into existing items. */
-static void test_spellings_of_a_list_share_items(void **state)
+TEST(test_spellings_of_a_list_share_items)
 {
-        (void)state;
         assert_string_equal(folded("{REGISTERWITHTAINTS: [{key: a, value: v}, {key: b}], "
                                    "registerWithTaints: [{key: c}]}"),
                             "{\"registerWithTaints\":[{\"key\":\"c\",\"value\":\"v\"}]}");
@@ -92,9 +87,8 @@ static void test_spellings_of_a_list_share_items(void **state)
                             "{\"clusterDNS\":[\"a\",\"c\",\"\"]}");
 }
 
-static void test_null_is_no_value(void **state)
+TEST(test_null_is_no_value)
 {
-        (void)state;
         assert_string_equal(
                 typed("{maxPods: ~, clusterDNS: ~, evictionHard: ~, authentication: ~, podPidsLimit: ~}"),
                 "{}");
@@ -106,9 +100,8 @@ static void test_null_is_no_value(void **state)
                 strstr(typed("{syncFrequency: ~}"), "syncFrequency: null is a null where a duration"));
 }
 
-static void test_zero_is_kept_where_it_differs_from_nothing(void **state)
+TEST(test_zero_is_kept_where_it_differs_from_nothing)
 {
-        (void)state;
         assert_string_equal(typed("{maxPods: 0, syncFrequency: 0s, clusterDomain: '', runOnce: false}"),
                             "{}");
         assert_string_equal(
@@ -117,9 +110,8 @@ static void test_zero_is_kept_where_it_differs_from_nothing(void **state)
                 "\"\"}");
 }
 
-static void test_integers_overflow(void **state)
+TEST(test_integers_overflow)
 {
-        (void)state;
         assert_string_equal(typed("{maxPods: 2147483647}"), "{\"maxPods\":2147483647}");
         assert_string_equal(
                 typed("{maxPods: 2147483648}"),
@@ -133,21 +125,19 @@ static void test_integers_overflow(void **state)
 }
 
 /* A JSON base keeps its numbers as written; those of a drop-in went through an untyped document. */
-static void test_fractions_are_no_integers_in_a_json_base(void **state)
+TEST(test_fractions_are_no_integers_in_a_json_base)
 {
-        (void)state;
         assert_non_null(strstr(typed("{\"maxPods\": 50.0}"), "maxPods: 50.0 is not an integer"));
         assert_non_null(strstr(typed("{\"maxPods\": 5e1}"), "maxPods: 5e1 is not an integer"));
         assert_string_equal(folded("{\"maxPods\": 5e1}"), "{\"maxPods\":50}");
         assert_string_equal(typed("{maxPods: 50.0}"), "{\"maxPods\":50}");
 }
 
-static void test_reservations_are_rounded_in_a_base_only(void **state)
+TEST(test_reservations_are_rounded_in_a_base_only)
 {
         static const char text[] =
                 "{reservedMemory: [{limits: {a: 1n, memory: 1001u, z: 1.99999999999Ki}}]}";
 
-        (void)state;
         assert_string_equal(
                 typed_as("KubeletConfiguration", text, LKG_TYPED_ROUND),
                 "{\"reservedMemory\":[{\"limits\":{\"a\":\"1m\",\"memory\":\"2m\",\"z\":\"2Ki\"}}]}");
@@ -156,13 +146,12 @@ static void test_reservations_are_rounded_in_a_base_only(void **state)
 }
 
 /* The result for a drop-in's list is cached with the list, and is not used for a base. */
-static void test_list_that_was_not_rounded_is_rounded_later(void **state)
+TEST(test_list_that_was_not_rounded_is_rounded_later)
 {
         static const unsigned flags[] = { LKG_TYPED_FOLD, LKG_TYPED_ROUND, LKG_TYPED_FOLD };
         static const char *const want[] = { "1n", "1m", "1n" };
         struct lkg_value *value = flow("{reservedMemory: [{limits: {memory: 1n}}]}", LKG_DECODE_UNTYPED);
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(flags); i++) {
                 struct lkg_report report = LKG_REPORT_INIT;
                 struct lkg_value *object =
@@ -178,11 +167,10 @@ static void test_list_that_was_not_rounded_is_rounded_later(void **state)
         lkg_value_unref(value);
 }
 
-static void test_float32_is_rounded(void **state)
+TEST(test_float32_is_rounded)
 {
         static const char proxy[] = "KubeProxyConfiguration";
 
-        (void)state;
         assert_string_equal(typed_as(proxy, "{clientConnection: {qps: 16777217}}", 0),
                             "{\"clientConnection\":{\"qps\":16777216}}");
         assert_string_equal(typed_as(proxy, "{clientConnection: {qps: 0.1}}", 0),
@@ -192,9 +180,8 @@ static void test_float32_is_rounded(void **state)
                 strstr(typed_as(proxy, "{clientConnection: {qps: 1e39}}", 0), "does not fit float32"));
 }
 
-static void test_every_misfit_is_reported(void **state)
+TEST(test_every_misfit_is_reported)
 {
-        (void)state;
         assert_string_equal(
                 typed("maxPods: many\nclusterDNS: 1.1.1.1\nsyncFrequency: "
                       "5\nregisterWithTaints: [{key: 1}]\n"),
@@ -210,9 +197,8 @@ static void test_every_misfit_is_reported(void **state)
                 "write the unit and quotes, e.g. \"30s\" [LKG5001]\n");
 }
 
-static void test_secrets_are_not_quoted(void **state)
+TEST(test_secrets_are_not_quoted)
 {
-        (void)state;
         assert_null(strstr(typed("{staticPodURLHeader: {A: s3cret}}"), "s3cret"));
         assert_null(strstr(typed("{staticPodURLHeader: {A: [{s3cret: 1}]}}"), "s3cret"));
         assert_null(strstr(typed("{staticPodURLHeader: s3cret}"), "s3cret"));
@@ -220,7 +206,7 @@ static void test_secrets_are_not_quoted(void **state)
 }
 
 /* Encoded: fields that are never omitted, and no empty ones. Decoding gives the same document. */
-static void test_encoded_as_go_prints_it(void **state)
+TEST(test_encoded_as_go_prints_it)
 {
         const struct lkg_schema_node *root = root_of("KubeletConfiguration");
         struct lkg_report report = LKG_REPORT_INIT;
@@ -228,7 +214,6 @@ static void test_encoded_as_go_prints_it(void **state)
                 flow("{clusterDNS: [], evictionHard: {}, enforceNodeAllocatable: [], maxPods: 5}", 0);
         struct lkg_value *object = NULL, *printed = NULL, *back = NULL;
 
-        (void)state;
         object = lkg_typed_decode(root, value, 0, &report, NULL);
         printed = lkg_typed_encode(root, object, NULL, NULL);
         assert_null(lkg_map_get(printed, "clusterDNS"));
@@ -249,12 +234,11 @@ static void test_encoded_as_go_prints_it(void **state)
 }
 
 /* A change of one document does not affect another one that shares its parts. */
-static void test_setting_a_field_leaves_copies_alone(void **state)
+TEST(test_setting_a_field_leaves_copies_alone)
 {
         struct lkg_value *was = flow("{authentication: {webhook: {cacheTTL: 1m0s, enabled: true}}}", 0);
         struct lkg_value *copy = lkg_value_clone_shallow(was);
 
-        (void)state;
         assert_non_null(copy);
         lkg_object_set(copy, "authentication.webhook.cacheTTL", NULL);
         lkg_object_set(copy, "authentication.x509.clientCAFile", lkg_value_new_string("/c", 2, NULL, 0, 0));
@@ -282,13 +266,12 @@ static struct lkg_value *decode_taints(struct lkg_value *value, unsigned flags, 
  * Decoding and encoding a document in normal form gives the same value, in either order; only the top is
  * copied.
  */
-static void test_normal_form_is_shared(void **state)
+TEST(test_normal_form_is_shared)
 {
         struct lkg_value *value = flow("{registerWithTaints: [{effect: NoSchedule, key: a}]}", 0),
                          *encoded = NULL;
         const struct lkg_value *list = lkg_map_get(value, "registerWithTaints");
 
-        (void)state;
         for (unsigned round = 0; round < 3; round++) {
                 struct lkg_value *object = decode_taints(value, round == 1 ? LKG_TYPED_FOLD : 0, 0);
 
@@ -304,12 +287,11 @@ static void test_normal_form_is_shared(void **state)
 }
 
 /* A mistake in a list is reported each time, and different results are not shared. */
-static void test_mistakes_are_found_again(void **state)
+TEST(test_mistakes_are_found_again)
 {
         struct lkg_value *value =
                 flow("{registerWithTaints: [{effect: NoSchedule, key: 1}, {key: b, x: 1}]}", 0);
 
-        (void)state;
         for (unsigned round = 0; round < 3; round++) {
                 struct lkg_value *object = decode_taints(value, 0, 1);
 
@@ -322,11 +304,10 @@ static void test_mistakes_are_found_again(void **state)
 }
 
 /* A list may have different results in different fields. */
-static void test_lists_are_known_by_their_field(void **state)
+TEST(test_lists_are_known_by_their_field)
 {
         struct lkg_value *list = flow("[{key: a}]", 0), *value = lkg_value_new_map(NULL, 0, 0), *object;
 
-        (void)state;
         assert_int_equal(lkg_map_set(value, "registerWithTaints", 18, lkg_value_ref(list)), 0);
         object = decode_taints(value, 0, 0);
         lkg_value_unref(object);
@@ -336,31 +317,4 @@ static void test_lists_are_known_by_their_field(void **state)
                             "{\"registerWithTaints\":[{\"key\":\"a\"}],\"reservedMemory\":[{}]}");
         lkg_value_unref(object);
         lkg_value_unref(value);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_normal_form_is_shared),
-                cmocka_unit_test(test_mistakes_are_found_again),
-                cmocka_unit_test(test_lists_are_known_by_their_field),
-                cmocka_unit_test(test_only_known_fields_in_canonical_form),
-                cmocka_unit_test(test_case_counts_in_a_base_only),
-                cmocka_unit_test(test_last_spelling_in_byte_order_counts),
-                cmocka_unit_test(test_spellings_of_a_map_add_up),
-                cmocka_unit_test(test_spellings_of_a_list_share_items),
-                cmocka_unit_test(test_null_is_no_value),
-                cmocka_unit_test(test_zero_is_kept_where_it_differs_from_nothing),
-                cmocka_unit_test(test_integers_overflow),
-                cmocka_unit_test(test_fractions_are_no_integers_in_a_json_base),
-                cmocka_unit_test(test_reservations_are_rounded_in_a_base_only),
-                cmocka_unit_test(test_list_that_was_not_rounded_is_rounded_later),
-                cmocka_unit_test(test_float32_is_rounded),
-                cmocka_unit_test(test_every_misfit_is_reported),
-                cmocka_unit_test(test_secrets_are_not_quoted),
-                cmocka_unit_test(test_encoded_as_go_prints_it),
-                cmocka_unit_test(test_setting_a_field_leaves_copies_alone),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses, networks, ports, URLs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "core/schema/values/values.h"
 
 static char reason[LKG_REFUSAL_MAX];
 
-static void test_ip(void **state)
+TEST(test_ip)
 {
         static const struct {
                 const char *text;
@@ -48,7 +44,6 @@ static void test_ip(void **state)
                 { "", NULL, false },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_ip ip, want;
 
@@ -65,13 +60,12 @@ static void test_ip(void **state)
                 reason, "\"1.2.3\" is not an IP address; want an IP address, such as 10.0.0.1 or fd00::1");
 }
 
-static void test_cidr(void **state)
+TEST(test_cidr)
 {
         static const char *const wrong[] = { "10.0.0.0", "10.0.0.0/33", "fd00::/129",   "10.0.0.0/",
                                              "/8",       "10.0.0.0/-1", "10.0.0.0/8/8", "10.0.0.0/ 8" };
         struct lkg_cidr v4, v6, mapped;
 
-        (void)state;
         assert_int_equal(lkg_cidr_parse("10.1.0.0/08", 11, &v4, reason), 0);
         assert_int_equal(v4.prefix, 8);
         assert_true(v4.v4);
@@ -87,7 +81,7 @@ static void test_cidr(void **state)
                 assert_int_equal(lkg_cidr_parse(wrong[i], strlen(wrong[i]), &v4, reason), -EINVAL);
 }
 
-static void test_host_port(void **state)
+TEST(test_host_port)
 {
         static const struct {
                 const char *text, *host, *port; /* host NULL: refused */
@@ -116,7 +110,6 @@ static void test_host_port(void **state)
                 { "", NULL, NULL, -EINVAL },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 size_t size = strlen(cases[i].text);
                 struct lkg_span host, port;
@@ -131,9 +124,8 @@ static void test_host_port(void **state)
         }
 }
 
-static void test_host_port_complete(void **state)
+TEST(test_host_port_complete)
 {
-        (void)state;
         assert_int_equal(lkg_host_port_complete("10.0.0.1", 8), 1);
         assert_int_equal(lkg_host_port_complete("::", 2), 2);
         assert_int_equal(lkg_host_port_complete("::ffff:1.2.3.4", 14), 2);
@@ -143,9 +135,8 @@ static void test_host_port_complete(void **state)
         assert_int_equal(lkg_host_port_complete("host", 4), 0);
 }
 
-static void test_address_flags(void **state)
+TEST(test_address_flags)
 {
-        (void)state;
         assert_int_equal(lkg_ip_flag("", 0, reason), 0);
         assert_int_equal(lkg_ip_flag("::", 2, reason), 1);
         assert_int_equal(lkg_ip_flag("::1:80x", 7, reason), -EINVAL);
@@ -157,7 +148,7 @@ static void test_address_flags(void **state)
         assert_int_equal(lkg_ip_port_flag("[::1]:+1", 8, reason), -EINVAL);
 }
 
-static void test_url(void **state)
+TEST(test_url)
 {
         static const char *const right[] = {
                 "",
@@ -198,7 +189,6 @@ static void test_url(void **state)
         };
         struct lkg_span scheme;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
                 assert_int_equal(lkg_url_parse(right[i], strlen(right[i]), NULL, reason), 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
@@ -210,16 +200,15 @@ static void test_url(void **state)
         assert_true(lkg_span_is(scheme, "HTTPS"));
 }
 
-static void test_url_reason_has_no_userinfo(void **state)
+TEST(test_url_reason_has_no_userinfo)
 {
         const char *url = "http://root:hunter2@host:port/";
 
-        (void)state;
         assert_int_equal(lkg_url_parse(url, strlen(url), NULL, reason), -EINVAL);
         assert_null(strstr(reason, "hunter2"));
 }
 
-static void test_trace_endpoint(void **state)
+TEST(test_trace_endpoint)
 {
         static const char *const right[] = { "",
                                              "localhost:4317",
@@ -230,25 +219,8 @@ static void test_trace_endpoint(void **state)
         static const char *const wrong[] = { "unix:x", "http://localhost:4317", "localhost:port", "//host",
                                              "a b" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
                 assert_int_equal(lkg_url_trace_endpoint(right[i], strlen(right[i]), reason), 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
                 assert_int_equal(lkg_url_trace_endpoint(wrong[i], strlen(wrong[i]), reason), -EINVAL);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_ip),
-                cmocka_unit_test(test_cidr),
-                cmocka_unit_test(test_host_port),
-                cmocka_unit_test(test_host_port_complete),
-                cmocka_unit_test(test_address_flags),
-                cmocka_unit_test(test_url),
-                cmocka_unit_test(test_url_reason_has_no_userinfo),
-                cmocka_unit_test(test_trace_endpoint),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Durations: valid ones, in nanoseconds and in canonical form. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 
-static void test_values(void **state)
+#include "unit.h"
+
+TEST(test_values)
 {
         static const struct {
                 const char *text;
@@ -41,7 +37,6 @@ static void test_values(void **state)
         };
         char buf[LKG_DURATION_MAX], reason[LKG_REFUSAL_MAX];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 int64_t ns = -1;
 
@@ -52,7 +47,7 @@ static void test_values(void **state)
         }
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
         static const struct {
                 const char *text;
@@ -80,7 +75,6 @@ static void test_refusals(void **state)
         };
         char reason[LKG_REFUSAL_MAX];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 int64_t ns = 42;
 
@@ -94,18 +88,17 @@ static void test_refusals(void **state)
         }
 }
 
-static void test_nul_byte_belongs_to_the_unit(void **state)
+TEST(test_nul_byte_belongs_to_the_unit)
 {
         char reason[LKG_REFUSAL_MAX];
         int64_t ns;
 
-        (void)state;
         assert_int_equal(lkg_duration_parse("1s\0", 3, &ns, reason), -EINVAL);
         assert_non_null(strstr(reason, "\"s\\x00\""));
 }
 
 /* Our own settings, options and commands: lengths of time, so no sign is allowed. */
-static void test_without_a_sign(void **state)
+TEST(test_without_a_sign)
 {
         static const struct {
                 const char *text;
@@ -143,7 +136,6 @@ static void test_without_a_sign(void **state)
                 "18446744073709551616ns",
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(good); i++) {
                 uint64_t ns = 1;
 
@@ -157,16 +149,4 @@ static void test_without_a_sign(void **state)
                         fail_msg("\"%s\" is a duration", bad[i]);
                 assert_int_equal(ns, 1);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_without_a_sign),
-                cmocka_unit_test(test_values),
-                cmocka_unit_test(test_refusals),
-                cmocka_unit_test(test_nul_byte_belongs_to_the_unit),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

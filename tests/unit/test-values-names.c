@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names, image patterns, and how a text is cut. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 
+#include "unit.h"
 #include "core/schema/values/values.h"
 
 static char reason[LKG_REFUSAL_MAX];
@@ -21,14 +16,13 @@ static const char *many(char c, size_t n, char buf[static 300])
         return buf;
 }
 
-static void test_subdomain(void **state)
+TEST(test_subdomain)
 {
         static const char *const right[] = { "a", "example.com", "a-b.0c", "1.2.3.4" };
         static const char *const wrong[] = { "",     "Example.com", "a..b", ".a",  "a.", "-a",
                                              "a-.b", "a_b",         "a/b",  "a\n", " a" };
         char buf[300];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
                 assert_int_equal(lkg_name_dns_subdomain(right[i], strlen(right[i]), reason), 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
@@ -38,7 +32,7 @@ static void test_subdomain(void **state)
         assert_int_equal(lkg_name_dns_subdomain("a\0b", 3, reason), -EINVAL);
 }
 
-static void test_qualified_name(void **state)
+TEST(test_qualified_name)
 {
         static const struct {
                 const char *text;
@@ -59,7 +53,6 @@ static void test_qualified_name(void **state)
         };
         char buf[300];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 assert_int_equal(lkg_name_qualified(cases[i].text, strlen(cases[i].text), reason),
                                  cases[i].says ? -EINVAL : 0);
@@ -75,13 +68,12 @@ static void test_qualified_name(void **state)
         assert_int_equal(lkg_name_label_value("a/b", 3, reason), -EINVAL);
 }
 
-static void test_spans(void **state)
+TEST(test_spans)
 {
         struct lkg_span before, after, rest = lkg_span("a,,b,", 5), part;
         char piece[LKG_PIECE_MAX];
         size_t n = 0;
 
-        (void)state;
         while (lkg_span_next(&rest, ',', &part))
                 n++;
         assert_int_equal(n, 4);
@@ -97,11 +89,10 @@ static void test_spans(void **state)
                             "\"01234567890123456789...\"");
 }
 
-static void test_reasons_are_cut(void **state)
+TEST(test_reasons_are_cut)
 {
         char small[LKG_REFUSAL_MAX + 1], text[400];
 
-        (void)state;
         memset(text, 'x', sizeof(text) - 1);
         text[sizeof(text) - 1] = '\0';
         small[LKG_REFUSAL_MAX] = 'z';
@@ -112,7 +103,7 @@ static void test_reasons_are_cut(void **state)
 }
 
 /* Before 1.36 a name had to be in normal form. Recorded from the releases themselves. */
-static void test_image_pattern_full(void **state)
+TEST(test_image_pattern_full)
 {
         static const char *const right[] = {
                 "reg.io/a", "reg.io:5000/a", "localhost/a", "Reg/a", "docker.io/library/a",
@@ -128,14 +119,13 @@ static void test_image_pattern_full(void **state)
                 "index.docker.io/library/a",
                 "A",
         };
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
                 assert_int_equal(lkg_image_pattern_full(right[i], strlen(right[i]), reason), 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
                 assert_int_equal(lkg_image_pattern_full(wrong[i], strlen(wrong[i]), reason), -EINVAL);
 }
 
-static void test_image_pattern(void **state)
+TEST(test_image_pattern)
 {
         static const char *const right[] = {
                 "foo",
@@ -181,7 +171,6 @@ static void test_image_pattern(void **state)
         };
         char buf[300];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
                 assert_int_equal(lkg_image_pattern(right[i], strlen(right[i]), reason), 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
@@ -194,15 +183,4 @@ static void test_image_pattern(void **state)
         memcpy((char *)many('b', 257, buf), "a_", 2);
         assert_int_equal(lkg_image_pattern(buf, 257, reason), -EINVAL);
         assert_non_null(strstr(reason, "longer than 255"));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_subdomain),     cmocka_unit_test(test_qualified_name),
-                cmocka_unit_test(test_spans),         cmocka_unit_test(test_reasons_are_cut),
-                cmocka_unit_test(test_image_pattern), cmocka_unit_test(test_image_pattern_full),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

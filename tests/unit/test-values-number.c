@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Booleans, numbers and lists of CPUs. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "core/schema/values/values.h"
 
-static void test_bool(void **state)
+TEST(test_bool)
 {
         static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True" };
         static const char *const no[] = { "0", "f", "F", "FALSE", "false", "False" };
@@ -18,7 +13,6 @@ static void test_bool(void **state)
         char reason[LKG_REFUSAL_MAX];
         bool b;
 
-        (void)state;
         for (size_t i = 0; i < 6; i++) {
                 b = false;
                 assert_int_equal(lkg_bool_parse(yes[i], strlen(yes[i]), &b, reason), 0);
@@ -30,7 +24,7 @@ static void test_bool(void **state)
         assert_string_equal(reason, "not a boolean; want true or false");
 }
 
-static void test_int(void **state)
+TEST(test_int)
 {
         static const struct {
                 const char *text;
@@ -70,7 +64,6 @@ static void test_int(void **state)
         };
         char reason[LKG_REFUSAL_MAX];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 int64_t n = 0;
 
@@ -81,12 +74,11 @@ static void test_int(void **state)
         }
 }
 
-static void test_uint_has_no_sign(void **state)
+TEST(test_uint_has_no_sign)
 {
         char reason[LKG_REFUSAL_MAX];
         uint64_t n = 0;
 
-        (void)state;
         assert_int_equal(lkg_uint_parse("4294967295", 10, 0, 32, &n, reason), 0);
         assert_int_equal(n, UINT32_MAX);
         assert_int_equal(lkg_uint_parse("18446744073709551615", 20, 10, 64, &n, reason), 0);
@@ -97,7 +89,7 @@ static void test_uint_has_no_sign(void **state)
         assert_int_equal(lkg_uint_parse("-0", 2, 0, 32, &n, reason), -EINVAL);
 }
 
-static void test_float(void **state)
+TEST(test_float)
 {
         static const struct {
                 const char *text;
@@ -116,7 +108,6 @@ static void test_float(void **state)
         char reason[LKG_REFUSAL_MAX];
         double n;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 assert_int_equal(
                         lkg_float_parse(cases[i].text, strlen(cases[i].text), cases[i].bits, &n, reason), 0);
@@ -130,7 +121,7 @@ static void test_float(void **state)
         assert_string_equal(reason, "out of range; too large for a number of 32 bits");
 }
 
-static void test_cpuset(void **state)
+TEST(test_cpuset)
 {
         static const struct {
                 const char *text;
@@ -157,7 +148,6 @@ static void test_cpuset(void **state)
         };
         char reason[LKG_REFUSAL_MAX];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 int64_t highest = -2;
                 int r = lkg_cpuset_parse(cases[i].text, strlen(cases[i].text), &highest, reason);
@@ -167,17 +157,4 @@ static void test_cpuset(void **state)
                 if (cases[i].says)
                         assert_non_null(strstr(reason, cases[i].says));
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_bool),
-                cmocka_unit_test(test_int),
-                cmocka_unit_test(test_uint_has_no_sign),
-                cmocka_unit_test(test_float),
-                cmocka_unit_test(test_cpuset),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

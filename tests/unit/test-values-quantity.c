@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resource quantities: which text is valid, how it is printed, how it compares. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "core/schema/values/values.h"
 
 static struct lkg_quantity parse(const char *text)
@@ -31,9 +25,8 @@ static void expect(const char *source, const char *text, const char *canonical)
         assert_string_equal(buf.data, canonical ? canonical : text);
 }
 
-static void test_printed_form(void **state)
+TEST(test_printed_form)
 {
-        (void)state;
         expect("1", "1", NULL);
         expect("01", "01", "1"); /* printed as written, it looks canonical */
         expect("+1Gi", "+1Gi", "1Gi");
@@ -59,12 +52,11 @@ static void test_printed_form(void **state)
         expect("0.0000000000000000000000001", "1n", NULL);
 }
 
-static void test_zero(void **state)
+TEST(test_zero)
 {
         static const char *const zeros[] = { "0",  "-0", "+",  "-",   ".",   "0.0",    "0Gi",
                                              "Ki", "0E", "00", "-.m", "0Ei", "0e99999" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(zeros); i++) {
                 LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = parse(zeros[i]);
 
@@ -74,9 +66,8 @@ static void test_zero(void **state)
         }
 }
 
-static void test_exact_with_many_digits(void **state)
+TEST(test_exact_with_many_digits)
 {
-        (void)state;
         expect("1.2345678901Gi", "1325607178167805543n", NULL);
         expect("123456789012345678901234567890", "123456789012345678901234567890", NULL);
         expect("123456789012345678901234567890e-3", "123456789012345678901234567890e-3", NULL);
@@ -86,9 +77,8 @@ static void test_exact_with_many_digits(void **state)
         expect("999999999999999999.99999999995", "1E", NULL);
 }
 
-static void test_cap_of_binary_values(void **state)
+TEST(test_cap_of_binary_values)
 {
-        (void)state;
         expect("8Ei", "9223372036854775807", NULL);
         expect("-8Ei", "-9223372036854775807", NULL);
         expect("9223372036854775807Ki", "9223372036854775807", NULL);
@@ -98,21 +88,19 @@ static void test_cap_of_binary_values(void **state)
         expect("9223372036854775808", "9223372036854775808", NULL);
 }
 
-static void test_no_suffix_above_exa(void **state)
+TEST(test_no_suffix_above_exa)
 {
-        (void)state;
         expect("1000E", "1", NULL); /* upstream loses the power of ten */
         expect("1000000000000000000000", "1", NULL);
 }
 
-static void test_exponent_keeps_32_bits(void **state)
+TEST(test_exponent_keeps_32_bits)
 {
-        (void)state;
         expect("1e4294967296", "1e4294967296", "1");
         expect("15e4294967297", "150", NULL);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
         static const struct {
                 const char *text;
@@ -143,7 +131,6 @@ static void test_refusals(void **state)
         };
         char reason[LKG_REFUSAL_MAX];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_quantity quantity;
 
@@ -154,7 +141,7 @@ static void test_refusals(void **state)
         }
 }
 
-static void test_compare(void **state)
+TEST(test_compare)
 {
         /* ascending */
         static const char *const order[] = { "-1e30",
@@ -178,7 +165,6 @@ static void test_compare(void **state)
                 { "0", "-0" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(order); i++) {
                 for (size_t j = 0; j < LKG_ARRAY_SIZE(order); j++) {
                         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity a = parse(order[i]);
@@ -195,7 +181,7 @@ static void test_compare(void **state)
         }
 }
 
-static void test_int64(void **state)
+TEST(test_int64)
 {
         static const struct {
                 const char *text;
@@ -208,7 +194,6 @@ static void test_int64(void **state)
                 { "1.5Gi", false, 0 }, /* an integer, but stored as a decimal */
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = parse(cases[i].text);
                 int64_t n = 0;
@@ -219,7 +204,7 @@ static void test_int64(void **state)
 }
 
 /* The results of Quantity.Value in apimachinery v0.36.3. */
-static void test_value_wraps_as_upstream_does(void **state)
+TEST(test_value_wraps_as_upstream_does)
 {
         static const struct {
                 const char *text;
@@ -259,7 +244,6 @@ static void test_value_wraps_as_upstream_does(void **state)
                 { "-100000000000000000000", -7886392055 },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = parse(cases[i].text);
 
@@ -268,11 +252,10 @@ static void test_value_wraps_as_upstream_does(void **state)
         }
 }
 
-static void test_json_strings_are_trimmed(void **state)
+TEST(test_json_strings_are_trimmed)
 {
         struct lkg_span span;
 
-        (void)state;
         span = lkg_quantity_trim("  1Gi\302\240 ", 8);
         assert_true(lkg_span_is(span, "1Gi"));
         span = lkg_quantity_trim("\t1", 2); /* an escape in JSON, where the component trims */
@@ -280,23 +263,4 @@ static void test_json_strings_are_trimmed(void **state)
         span = lkg_quantity_trim("1\342\200\250", 4);
         assert_int_equal(span.size, 4);
         assert_int_equal(lkg_quantity_trim("   ", 3).size, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_printed_form),
-                cmocka_unit_test(test_zero),
-                cmocka_unit_test(test_exact_with_many_digits),
-                cmocka_unit_test(test_cap_of_binary_values),
-                cmocka_unit_test(test_no_suffix_above_exa),
-                cmocka_unit_test(test_exponent_keeps_32_bits),
-                cmocka_unit_test(test_refusals),
-                cmocka_unit_test(test_compare),
-                cmocka_unit_test(test_int64),
-                cmocka_unit_test(test_value_wraps_as_upstream_does),
-                cmocka_unit_test(test_json_strings_are_trimmed),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of a watch: events, however the stream is split, and input that is no event. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/client.h>
+
+#include "unit.h"
 
 #define MAX 1000u
 
@@ -47,7 +43,7 @@ static int feed(const char *text, size_t piece, struct heard *heard, bool *ret_p
 
 #define EVENT(type, n) "{\"type\":\"" type "\",\"object\":{\"n\":\"" n "\"}}"
 
-static void test_events_in_pieces_of_every_size(void **state)
+TEST(test_events_in_pieces_of_every_size)
 {
         static const char text[] =
                 EVENT("ADDED", "1") "\n" EVENT("MODIFIED", "2") "\r\n\n \n" EVENT("DELETED", "3") "\n" EVENT(
@@ -56,7 +52,6 @@ static void test_events_in_pieces_of_every_size(void **state)
                                         "5") "\n" EVENT("RENAMED",
                                                         "6") "\n{\"type\":\"LATER\"}\n" EVENT("ADDED", "7");
 
-        (void)state;
         for (size_t piece = 1; piece <= sizeof(text); piece++) {
                 struct heard heard = { 0 };
                 bool partial;
@@ -67,7 +62,7 @@ static void test_events_in_pieces_of_every_size(void **state)
         }
 }
 
-static void test_what_is_no_event(void **state)
+TEST(test_what_is_no_event)
 {
         static const struct {
                 const char *text;
@@ -88,7 +83,6 @@ static void test_what_is_no_event(void **state)
                 { EVENT("ADDED", "1") EVENT("ADDED", "2") "\n", -EBADMSG, "the watch sent no JSON: column" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_error err = { 0 };
                 struct heard heard = { 0 };
@@ -113,12 +107,11 @@ static void make_event(char *text, size_t size)
         text[size + 1] = '\0';
 }
 
-static void test_the_longest_event(void **state)
+TEST(test_the_longest_event)
 {
         static const size_t pieces[] = { 1, 7, 999, 1000, 1001, 4096 };
         char text[MAX + 3];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(pieces); i++) {
                 struct lkg_error err = { 0 };
                 struct heard heard = { 0 };
@@ -138,13 +131,12 @@ static void test_the_longest_event(void **state)
         }
 }
 
-static void test_a_line_without_an_end_is_not_collected(void **state)
+TEST(test_a_line_without_an_end_is_not_collected)
 {
         struct lkg_watch_stream stream;
         char piece[100];
         int r = 0;
 
-        (void)state;
         memset(piece, ' ', sizeof(piece));
         lkg_watch_stream_init(&stream, MAX);
         for (unsigned i = 0; i < 10; i++)
@@ -155,27 +147,13 @@ static void test_a_line_without_an_end_is_not_collected(void **state)
         lkg_watch_stream_deinit(&stream);
 }
 
-static void test_who_listens_can_stop_it(void **state)
+TEST(test_who_listens_can_stop_it)
 {
         struct heard heard = { .answer = -ECANCELED };
         bool partial;
 
-        (void)state;
         assert_int_equal(
                 feed(EVENT("ADDED", "1") "\n" EVENT("ADDED", "2") "\n", 1000, &heard, &partial, NULL),
                 -ECANCELED);
         assert_string_equal(heard.text, "ADDED=1 ");
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_events_in_pieces_of_every_size),
-                cmocka_unit_test(test_what_is_no_event),
-                cmocka_unit_test(test_the_longest_event),
-                cmocka_unit_test(test_a_line_without_an_end_is_not_collected),
-                cmocka_unit_test(test_who_listens_can_stop_it),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

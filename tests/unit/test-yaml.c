@@ -26,7 +26,7 @@ static void check(const char *text, size_t size, const char *want)
                 assert_string_equal(got, want);
 }
 
-static void test_syntax(void **state)
+TEST(test_syntax)
 {
         static const struct {
                 const char *text, *want;
@@ -56,12 +56,11 @@ static void test_syntax(void **state)
                 { "a: b\n- c", refused },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 check(rows[i].text, strlen(rows[i].text), rows[i].want);
 }
 
-static void test_encodings(void **state)
+TEST(test_encodings)
 {
         static const struct {
                 const char *text;
@@ -103,18 +102,16 @@ static void test_encodings(void **state)
                 { "", 0, "null" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 check(rows[i].text, rows[i].size, rows[i].want);
 }
 
 /* Upstream reads 512 bytes at a time and does not see errors after the document. */
-static void test_bytes_behind_the_document_are_not_read(void **state)
+TEST(test_bytes_behind_the_document_are_not_read)
 {
         char text[2048];
         size_t n = (size_t)snprintf(text, sizeof(text), "a: 1\n...\n");
 
-        (void)state;
         memset(text + n, '#', sizeof(text) - n);
         text[600] = '\x01';
         check(text, sizeof(text), "{\"a\":1}");
@@ -123,7 +120,7 @@ static void test_bytes_behind_the_document_are_not_read(void **state)
 }
 
 /* A value without a JSON form is an error only if it remains in the end. */
-static void test_replaced_values_are_not_judged(void **state)
+TEST(test_replaced_values_are_not_judged)
 {
         static const struct {
                 const char *text, *want;
@@ -138,12 +135,11 @@ static void test_replaced_values_are_not_judged(void **state)
                 { "1: {~: 1}\n\"1\": 2", refused },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 check(rows[i].text, strlen(rows[i].text), rows[i].want);
 }
 
-static void test_keys_keep_their_type_until_the_end(void **state)
+TEST(test_keys_keep_their_type_until_the_end)
 {
         static const struct {
                 const char *text;
@@ -161,7 +157,6 @@ static void test_keys_keep_their_type_until_the_end(void **state)
                 { "<<: &l [{1: a}]\n1: b", false },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 const char *got = yaml_of(rows[i].text, strlen(rows[i].text), LKG_DECODE_STRICT);
 
@@ -169,11 +164,10 @@ static void test_keys_keep_their_type_until_the_end(void **state)
         }
 }
 
-static void test_simple_keys_are_short(void **state)
+TEST(test_simple_keys_are_short)
 {
         char text[1100];
 
-        (void)state;
         memset(text, 'k', sizeof(text));
         memcpy(text + 1024, ": v", 4);
         assert_int_equal(yaml_of(text, 1027, 0)[0], '{');
@@ -236,7 +230,7 @@ static void libyaml_of(const char *text, struct lkg_buf *ret)
  * The table of docs/decisions/008-a-scanner-of-our-own.md, and two cases without a difference: `&a-b.c` and
  * `*a:` are the same to both. When a libyaml fails here, its column has changed.
  */
-static void test_where_libyaml_differs(void **state)
+TEST(test_where_libyaml_differs)
 {
         static const struct {
                 const char *text, *ours, *libyaml;
@@ -264,7 +258,6 @@ static void test_where_libyaml_differs(void **state)
                 { "[&a x, *a:]", "[\"x\",{\"x\":null}]", "[x {*a  }]" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf events = LKG_BUF_INIT;
 
@@ -272,19 +265,4 @@ static void test_where_libyaml_differs(void **state)
                 libyaml_of(rows[i].text, &events);
                 assert_string_equal(events.data, rows[i].libyaml);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_syntax),
-                cmocka_unit_test(test_encodings),
-                cmocka_unit_test(test_bytes_behind_the_document_are_not_read),
-                cmocka_unit_test(test_replaced_values_are_not_judged),
-                cmocka_unit_test(test_keys_keep_their_type_until_the_end),
-                cmocka_unit_test(test_simple_keys_are_short),
-                cmocka_unit_test(test_where_libyaml_differs),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,5 +226,3 @@ static inline int teardown(void **state)
         free(f);
         return 0;
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
