@@ -485,31 +485,23 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
         return 0;
 }
 
-static struct {
-        bool in_turn;    /* messages of the engine are being handled */
-        uint64_t number; /* the publication to report afterwards; 0 = none */
-} loaded;
-
-static void tell_loaded(void)
+void engine_loaded(uint64_t number)
 {
         struct lkg_message message;
 
         lkg_message_init(&message, LKG_MSG_LOADED);
-        message.number = loaded.number;
-        loaded.number = 0;
+        message.number = number;
         if (server.engine >= 0)
                 (void)lkg_message_send(server.engine, &message);
 }
 
-/*
- * After the answers that arrived with it: the engine cleans up then, and callers waiting for an answer would
- * compete with it for the CPU.
- */
-void engine_loaded(uint64_t number)
+/* A worker may have loaded it already. */
+static void load(uint64_t number)
 {
-        loaded.number = number;
-        if (!loaded.in_turn)
-                tell_loaded();
+        struct lkg_error err = { 0 };
+
+        if (number > atomic_load(&server.shm->publication) && publication_load(&err) < 0)
+                lkg_log_error("publication %llu: %s", (unsigned long long)number, err.message);
 }
 
 /*
@@ -532,6 +524,7 @@ static void return_commands(void)
         }
 }
 
+/* Callers get their answers before a new publication is announced: nobody waits for that. */
 static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_message message;
@@ -539,17 +532,14 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
 
         (void)revents;
         (void)userdata;
-        loaded.in_turn = true;
         for (unsigned n = 0; n < LKG_MESSAGES_AT_ONCE && (r = lkg_message_recv(fd, &message)) > 0; n++) {
                 health_heard();
                 if (message.type == LKG_MSG_PUBLISHED || message.type == LKG_MSG_DONE)
-                        server.hooks->published(message.number);
+                        load(message.number);
                 if (message.type == LKG_MSG_DONE)
                         on_done(&message);
         }
-        loaded.in_turn = false;
-        if (loaded.number != 0)
-                tell_loaded();
+        server.hooks->turn_ended();
         if (r > 0 || r == -EAGAIN)
                 return 0;
         if (r == -EBADMSG) {

@@ -42,11 +42,11 @@ struct server_hooks {
         void (*nodes_crowded)(uint32_t owner);  /* @owner has used most of its share. nodes_lock held. */
         void (*directory_gone)(uint32_t index); /* node_get() no longer finds it. nodes_lock held. */
         bool (*kept_owner)(uint64_t node, uint32_t *ret_uid); /* its owner; false: no such node */
-        void (*engine_linked)(int fd);      /* a connection to the engine has arrived; takes over @fd */
-        void (*published)(uint64_t number); /* the engine reports a new publication */
-        void (*held_work)(void);            /* something can be run. held_lock held. */
-        void (*held_waits)(void);           /* something held must not wait for long */
-        void (*held_replays)(void);         /* a replay delays other requests. held_lock held. */
+        void (*engine_linked)(int fd); /* a connection to the engine has arrived; takes over @fd */
+        void (*turn_ended)(void);      /* the engine's messages have been handled */
+        void (*held_work)(void);       /* something can be run. held_lock held. */
+        void (*held_waits)(void);      /* something held must not wait for long */
+        void (*held_replays)(void);    /* a replay delays other requests. held_lock held. */
 };
 
 struct lkg_server {
@@ -97,16 +97,13 @@ struct lkg_task {
         bool again; /* the source directory would block: no reply, a helper repeats the request */
         bool lost;  /* the caller was released before the reply: its effect must be undone */
         uint32_t reserved_node; /* quota_owner() for which a node of a new file is reserved; 0 = none */
-        bool swallow;           /* handshake: keep the reply in `swallowed`, send nothing */
-        size_t swallowed_size;
-        unsigned char swallowed[LKG_INIT_MAX];
+        bool swallow;           /* send nothing */
         char *buf; /* LKG_MAX_WRITE bytes, touched before first use: replies are sent from here */
 };
 extern __thread struct lkg_task task;
 
 /* session.c: libfuse and the device */
 int session_open(struct lkg_error *err);
-int session_handshake(void); /* --handshake: INIT request on stdin, reply on stdout */
 /* kernel.c: messages to the kernel without libfuse */
 void kernel_send_raw(const void *data, size_t size); /* a whole reply or notification */
 void kernel_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
@@ -407,8 +404,7 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
                 struct lkg_node **ret);
 
 /* relay.c */
-void announce(void);
-void announce_newer(uint64_t number); /* hooks; loads it first, if it has not been announced */
+void announce_newer(void); /* hooks: that the current publication is another one than the last time */
 
 /* engine-link.c */
 void engine_ask(void); /* ping; the answer arrives at health_heard() */

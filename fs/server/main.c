@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs-fs: started by lkgfsd, not by hand. With --handshake it only computes the answer to FUSE_INIT.
+ * lkgfs-fs: started by lkgfsd, not by hand.
  *
  * Exit status: 0 unmounted or told to stop; 70 internal failure; 77 the mount was negotiated by another build.
  */
@@ -18,10 +18,9 @@
 #include "lkg-config.h"
 #include "file-server.h"
 
-static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_priority)
+static int parse_arguments(int argc, char **argv, int *ret_priority)
 {
         static const struct option options[] = {
-                { "handshake", no_argument, NULL, 'h' },
                 { "device-fd", required_argument, NULL, 'd' },
                 { "shared-fd", required_argument, NULL, 'm' },
                 { "source-fd", required_argument, NULL, 's' },
@@ -45,8 +44,6 @@ static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_
 
                 if (fd)
                         *fd = (int)strtol(optarg, NULL, 10);
-                else if (c == 'h')
-                        *ret_handshake = true;
                 else if (c == 'v')
                         *ret_priority = LOG_DEBUG;
                 else if (c == 'V') {
@@ -55,8 +52,6 @@ static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_
                 } else
                         return -EINVAL;
         }
-        if (*ret_handshake)
-                return 0;
         if (server.device < 0 || server.shared_fd < 0 || server.source < 0 || server.runtime < 0 ||
             server.supervisor < 0)
                 return -EINVAL;
@@ -156,10 +151,9 @@ static int prepare(struct lkg_error *err)
 int main(int argc, char **argv)
 {
         struct lkg_error err = { 0 };
-        bool handshake = false;
         int priority = LOG_INFO, r;
 
-        if (parse_arguments(argc, argv, &handshake, &priority) < 0) {
+        if (parse_arguments(argc, argv, &priority) < 0) {
                 (void)fprintf(stderr, "lkgfs-fs: started by lkgfsd, see lkgfsd(8)\n");
                 return EX_USAGE;
         }
@@ -167,15 +161,13 @@ int main(int argc, char **argv)
         server.hooks = &server_hooks;
         lkg_log_for_supervisor(NULL);
         limit_process();
-        r = handshake ? 0 : kept_listen(&err);
+        r = kept_listen(&err);
         if (r == 0)
                 r = server_confine(&err);
         if (r < 0) {
                 lkg_log_error("%s", err.message);
                 return EX_OSERR;
         }
-        if (handshake)
-                return session_handshake() < 0 ? EX_SOFTWARE : EX_OK;
         r = prepare(&err);
         if (r == 0)
                 r = workers_start(&err);
@@ -184,7 +176,7 @@ int main(int argc, char **argv)
                 return r == -EPROTO ? EX_NOPERM : EX_SOFTWARE;
         }
         kept_ready();
-        announce(); /* announce changes from the time without a server */
+        announce_newer(); /* announce changes from the time without a server */
         (void)sd_event_loop(server.event);
         return EX_OK;
 }

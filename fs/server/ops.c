@@ -44,24 +44,6 @@ static struct lkg_node *behind(struct lkg_node *node, const struct fuse_file_inf
         return file ? node_get(file->node) : node;
 }
 
-static void op_init(void *userdata, struct fuse_conn_info *conn)
-{
-        (void)userdata;
-        /*
-         * Set everything explicitly: another libfuse has other defaults, and the answer must always be the
-         * same.
-         */
-        conn->want &= FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS;
-        conn->want |=
-                conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA |
-                                 FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS);
-        conn->max_write = LKG_MAX_WRITE;
-        conn->max_readahead = LKG_MAX_WRITE;
-        conn->max_background = 32; /* raised later by the supervisor (fs/supervisor/connection.c) */
-        conn->congestion_threshold = 24;
-        conn->time_gran = 1;
-}
-
 /*
  * Records who uses the content; and that the open of a view file that follows can be sent back here: only
  * root's matters (start.c).
@@ -629,7 +611,6 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, stru
 }
 
 const struct fuse_lowlevel_ops server_ops = {
-        .init = op_init,
         .lookup = op_lookup,
         .forget = op_forget,
         .forget_multi = op_forget_multi,

@@ -212,31 +212,17 @@ bool relay_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi
 
 /* Tells the engine, pollers and watchers that a new publication is current. In the thread of the event loop. */
 
-void announce(void)
+void announce_newer(void)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        static uint64_t newest = UINT64_MAX;
 
-        engine_loaded(ref->publication->number);
+        if (ref->publication->number == newest)
+                return;
+        newest = ref->publication->number;
+        engine_loaded(newest);
         view_wake_pollers();
         nodes_prune();
         kernel_invalidate_attributes(FUSE_ROOT_ID);
         wake_watchers();
-}
-
-/* A worker may have loaded it already, but only here it is announced. */
-void announce_newer(uint64_t number)
-{
-        static uint64_t newest;
-        struct lkg_error err = { 0 };
-        int r;
-
-        if (number <= newest)
-                return;
-        r = publication_load(&err);
-        if (r < 0) {
-                lkg_log_error("publication %llu: %s", (unsigned long long)number, err.message);
-                return;
-        }
-        newest = number;
-        announce();
 }

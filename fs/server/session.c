@@ -3,13 +3,11 @@
  * libfuse and the device. libfuse only decodes requests and encodes replies: we read the device ourselves (into the
  * journal) and every reply passes reply_writev(), which keeps it in the journal where that matters, or parks it.
  *
- * The connection was negotiated by the supervisor with the answer of `lkgfs-fs --handshake`; a server that would answer
- * differently exits 77, because a connection cannot be negotiated twice.
+ * The connection was negotiated by the supervisor (lkg_init_answer()); a server that would answer differently exits 77,
+ * because a connection cannot be negotiated twice.
  * Source: libfuse 3.14 lib/fuse_lowlevel.c (process_buf, custom_io), <linux/fuse.h>.
  */
 #include <sys/uio.h>
-
-#include <lkg/publication.h>
 
 #include "held-requests.h"
 
@@ -30,15 +28,8 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
         (void)userdata;
         for (int i = 0; i < count; i++)
                 total += iov[i].iov_len;
-        if (task.swallow) {
-                if (total <= sizeof(task.swallowed)) {
-                        keep_reply(iov, count, (char *)task.swallowed);
-                        task.swallowed_size = total;
-                }
-                return (ssize_t)total;
-        }
-        if (out->unique != 0 && task.again)
-                return (ssize_t)total; /* not an answer yet */
+        if (task.swallow || (out->unique != 0 && task.again))
+                return (ssize_t)total; /* not an answer, or not yet */
         if (out->unique != 0 && task.slot && !task_claim(slot_number(task.slot))) {
                 task.lost = true;
                 return (ssize_t)total;
@@ -70,7 +61,7 @@ static ssize_t no_read(int fd, void *buf, size_t size, void *userdata)
         return -1;
 }
 
-static int new_session(int fd, struct lkg_error *err)
+static int new_session(struct lkg_error *err)
 {
         static const struct fuse_custom_io io = { .writev = reply_writev, .read = no_read };
         char name[] = "lkgfs-fs";
@@ -82,28 +73,13 @@ static int new_session(int fd, struct lkg_error *err)
         fuse_opt_free_args(&args); /* libfuse has made them its own */
         if (!server.session)
                 return lkg_error_set(err, -ENOMEM, NULL, "libfuse session");
-        r = fuse_session_custom_io(server.session, &io, fd);
+        r = fuse_session_custom_io(server.session, &io, server.device);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "libfuse custom io");
         return 0;
 }
 
-/* What does the kernel offer? libfuse 3.14 knows none of these flags. */
-static struct lkg_init_choice kernel_offers(const char *request, size_t size)
-{
-        const size_t end = offsetof(struct fuse_init_in, flags2) + sizeof(uint32_t);
-        struct fuse_init_in in = { 0 };
-
-        if (size > sizeof(struct fuse_in_header)) {
-                size -= sizeof(struct fuse_in_header);
-                memcpy(&in, request + sizeof(struct fuse_in_header), size < end ? size : end);
-        }
-        return (struct lkg_init_choice){
-                .maps_directly = in.flags & FUSE_INIT_EXT && in.flags2 & LKG_INIT_MAPS_DIRECTLY,
-                .kills_privileges = in.flags & FUSE_HANDLE_KILLPRIV_V2,
-        };
-}
-
+/* libfuse has to see it, too; what it would answer is dropped. */
 static void replay_init(const void *request, size_t size)
 {
         char copy[LKG_INIT_MAX];
@@ -111,54 +87,29 @@ static void replay_init(const void *request, size_t size)
 
         memcpy(copy, request, size);
         task.swallow = true;
-        task.swallowed_size = 0;
         fuse_session_process_buf(server.session, &buf);
         task.swallow = false;
-        (void)lkg_init_choose(task.swallowed, task.swallowed_size, kernel_offers(request, size));
 }
 
 int session_open(struct lkg_error *err)
 {
-        char agreed[sizeof(server.shm->init_reply)];
-        int r = new_session(server.device, err);
+        const struct lkg_shared *shm = server.shm;
+        unsigned char ours[LKG_INIT_MAX];
+        uint32_t size = lkg_init_answer(shm->init_request, shm->init_request_size, ours);
+        int r;
 
-        if (r < 0)
-                return r;
-        if (server.shm->init_request_size > LKG_INIT_MAX)
+        if (size == 0)
                 return lkg_error_set(err, -EPROTO, NULL,
                                      "the shared memory is not what a supervisor leaves.");
-        replay_init(server.shm->init_request, server.shm->init_request_size);
-        memcpy(agreed, server.shm->init_reply, sizeof(agreed));
-        server.maps_directly =
-                lkg_init_choose(agreed, sizeof(agreed), (struct lkg_init_choice){ 0 }).maps_directly;
-        (void)lkg_init_choose(task.swallowed, task.swallowed_size, (struct lkg_init_choice){ 0 });
-        if (task.swallowed_size != server.shm->init_reply_size ||
-            memcmp(task.swallowed, agreed, task.swallowed_size) != 0)
+        if (size != shm->init_reply_size || memcmp(ours, shm->init_reply, size) != 0)
                 return lkg_error_set(
                         err, -EPROTO, NULL,
                         "the mount was made by another build of lkgfs-fs: unmount and mount again");
-        return 0;
-}
-
-int session_handshake(void)
-{
-        char request[LKG_INIT_MAX];
-        size_t have = 0;
-        ssize_t n;
-        struct lkg_error err;
-
-        while (have < sizeof(request) &&
-               (n = read(STDIN_FILENO, request + have, sizeof(request) - have)) > 0)
-                have += (size_t)n;
-        if (have < sizeof(struct fuse_in_header) + 16)
-                return -EBADMSG;
-        if (new_session(STDOUT_FILENO, &err) < 0)
-                return err.code;
-        replay_init(request, have);
-        if (task.swallowed_size < sizeof(struct fuse_out_header))
-                return -EBADMSG;
-        if (write(STDOUT_FILENO, task.swallowed, task.swallowed_size) != (ssize_t)task.swallowed_size)
-                return -EIO;
+        r = new_session(err);
+        if (r < 0)
+                return r;
+        replay_init(shm->init_request, shm->init_request_size);
+        server.maps_directly = lkg_init_maps_directly(ours);
         return 0;
 }
 

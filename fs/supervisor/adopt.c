@@ -266,7 +266,7 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
                 discard(s, shared, "its connection was aborted");
         } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
                 discard(s, shared, "its view is not mounted any more");
-        } else if (!lkg_connection_agrees(s, shared)) {
+        } else if (!lkg_connection_agrees(shared)) {
                 s->predecessor = shared; /* records of openers and tickets remain valid */
                 return replace_view(s, found, err);
         } else {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A FUSE connection before it is visible: the device, a superblock that is mounted nowhere yet, the shared
- * memory, and the handshake. The supervisor answers FUSE_INIT itself (with the reply that the file server
- * computed), because a file server that is killed during the handshake could not be replaced: the kernel
- * sends FUSE_INIT only once.
+ * memory, and the handshake. The supervisor answers FUSE_INIT itself, because a file server that is killed during
+ * the handshake could not be replaced: the kernel sends FUSE_INIT only once.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -163,83 +162,25 @@ static int read_init(struct lkg_connection *c, struct lkg_error *err)
         return 0;
 }
 
-struct handshake {
-        const char *server;
-        const void *request;
-        size_t size;
-};
-
-/* In the new process. */
-static int become_server(void *userdata)
+bool lkg_connection_agrees(const struct lkg_shared *shared)
 {
-        const struct handshake *handshake = userdata;
-        const char *argv[] = { handshake->server, "--handshake", NULL };
-        int input = lkg_memory_file(handshake->request, handshake->size);
+        unsigned char ours[LKG_INIT_MAX];
+        uint32_t size = lkg_init_answer(shared->init_request, shared->init_request_size, ours);
 
-        if (input < 0 || dup2(input, STDIN_FILENO) < 0)
-                return EX_OSERR;
-        (void)execv(argv[0], (char **)(uintptr_t)argv);
-        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", argv[0], strerror(errno));
-        return EX_UNAVAILABLE;
-}
-
-/* What our file server answers to the FUSE_INIT of @shared. Return: as lkg_helper_run(). */
-static int ask_server(const struct lkg_supervisor *s, const struct lkg_shared *shared, char **ret,
-                      size_t *ret_size)
-{
-        struct handshake handshake = { s->programs[LKG_CHILD_SERVER], shared->init_request,
-                                       *(const volatile uint32_t *)&shared->init_request_size };
-        const struct lkg_helper_work work = { .run = become_server,
-                                              .userdata = &handshake,
-                                              .program = s->programs[LKG_CHILD_SERVER],
-                                              .limit_ns = INIT_LIMIT_NS };
-
-        if (handshake.size > sizeof(shared->init_request))
-                return -EBADMSG;
-        return lkg_helper_run(&work, sizeof(shared->init_reply), ret, ret_size);
-}
-
-static int compute_reply(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_freep) char *reply = NULL;
-        struct fuse_out_header header;
-        size_t size = 0;
-        int r = ask_server(s, c->shared, &reply, &size);
-
-        if (r != 0)
-                return lkg_fail(err, EX_SOFTWARE, r < 0 ? -r : 0, "handshake by %s failed (%d)",
-                                s->programs[LKG_CHILD_SERVER], r);
-        if (size < sizeof(header))
-                return lkg_fail(err, EX_SOFTWARE, 0, "%s --handshake gave no reply.",
-                                s->programs[LKG_CHILD_SERVER]);
-        memcpy(&header, reply, sizeof(header));
-        if (header.len != size || header.error != 0)
-                return lkg_fail(err, EX_SOFTWARE, header.error < 0 ? -header.error : 0,
-                                "%s refuses this kernel's FUSE protocol", s->programs[LKG_CHILD_SERVER]);
-        memcpy(c->shared->init_reply, reply, size);
-        c->shared->init_reply_size = (uint32_t)size;
-        return 0;
-}
-
-bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *shared)
-{
-        LKG_CLEANUP(lkg_freep) char *reply = NULL;
-        char agreed[sizeof(shared->init_reply)];
-        size_t size = 0;
-
-        if (ask_server(s, shared, &reply, &size) != 0)
-                return false;
-        memcpy(agreed, shared->init_reply, sizeof(agreed));
-        (void)lkg_init_choose(agreed, sizeof(agreed), (struct lkg_init_choice){ 0 });
-        (void)lkg_init_choose(reply, size, (struct lkg_init_choice){ 0 });
-        return size == shared->init_reply_size && size <= sizeof(agreed) && memcmp(reply, agreed, size) == 0;
+        return size > 0 && size == shared->init_reply_size && memcmp(ours, shared->init_reply, size) == 0;
 }
 
 static int answer_init(struct lkg_connection *c, struct lkg_error *err)
 {
-        ssize_t n = write(c->device, c->shared->init_reply, c->shared->init_reply_size);
+        struct lkg_shared *shared = c->shared;
+        ssize_t n;
 
-        if (n != (ssize_t)c->shared->init_reply_size)
+        shared->init_reply_size =
+                lkg_init_answer(shared->init_request, shared->init_request_size, shared->init_reply);
+        if (shared->init_reply_size == 0)
+                return lkg_fail(err, EX_SOFTWARE, 0, "this kernel's FUSE protocol is not one we know.");
+        n = write(c->device, shared->init_reply, shared->init_reply_size);
+        if (n != (ssize_t)shared->init_reply_size)
                 return lkg_fail(err, EX_SOFTWARE, n < 0 ? errno : 0,
                                 "the kernel refuses our answer to FUSE_INIT");
         return 0;
@@ -264,12 +205,10 @@ int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, st
         return 0;
 }
 
-int lkg_connection_handshake(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
+int lkg_connection_handshake(struct lkg_connection *c, struct lkg_error *err)
 {
         int r = read_init(c, err);
 
-        if (r == 0)
-                r = compute_reply(s, c, err);
         return r == 0 ? answer_init(c, err) : r;
 }
 

@@ -46,21 +46,6 @@ int lkg_lift_fd(int fd)
         return lifted;
 }
 
-int lkg_memory_file(const void *data, size_t size)
-{
-        int fd = memfd_create("lkgfs-job", MFD_CLOEXEC), r;
-
-        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
-        if (fd < 0)
-                return fd;
-        r = lkg_write_all(fd, data, size);
-        if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
-                r = -errno;
-        if (r < 0)
-                lkg_close(fd);
-        return r < 0 ? r : fd;
-}
-
 int lkg_channel_pair(int *ret_ours, int *ret_theirs)
 {
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
@@ -315,7 +300,8 @@ static int begin(struct lkg_helper *helper, const struct lkg_helper_work *work)
         memcpy(fds, work->fds, sizeof(work->fds));
         if (work->program) {
                 helper->said_fd = -EBADF;
-                helper->answer_fd = lkg_memory_file(NULL, 0);
+                r = memfd_create("lkgfs-job", MFD_CLOEXEC);
+                helper->answer_fd = r < 0 ? -errno : lkg_lift_fd(r);
                 r = helper->answer_fd < 0 ? helper->answer_fd : lkg_said_pipe(&helper->said_fd, &said);
                 fds[begin.answer = (unsigned)spec.n_fds++] = helper->answer_fd;
                 fds[begin.said = (unsigned)spec.n_fds++] = said;

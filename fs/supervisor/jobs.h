@@ -27,8 +27,6 @@ int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, 
  * a negative @fd.
  */
 int lkg_lift_fd(int fd);
-/** lkg_memory_file() - an anonymous file with @size bytes, read from its beginning. Return: as lkg_lift_fd(). */
-int lkg_memory_file(const void *data, size_t size);
 /** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno: none are open. */
 int lkg_channel_pair(int *ret_ours, int *ret_theirs);
 /** lkg_set_oom_score() - set it for this process, see proc(5). Return: 0 or -errno. */

@@ -278,7 +278,7 @@ static void mount_anew(void *userdata)
         lkg_connection_init(&next);
         r = lkg_connection_open(s, &next, &err);
         if (r == 0)
-                r = lkg_connection_handshake(s, &next, &err);
+                r = lkg_connection_handshake(&next, &err);
         if (r != 0) {
                 lkg_connection_close(&next);
                 lkg_log_error("mount %s again: %s", s->mount_point, err.message);
@@ -500,7 +500,7 @@ static int prepare_consumer(struct lkg_supervisor *s, struct lkg_error *err)
  */
 static int replace_dead_view(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        int r = lkg_connection_handshake(s, &s->connection, err);
+        int r = lkg_connection_handshake(&s->connection, err);
 
         if (r == 0 && s->source.over)
                 r = lkg_source_uncover(s, err);
@@ -532,8 +532,7 @@ static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
         enter(s, LKG_PHASE_ENGINE, ENGINE_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_ENGINE);
         return stale ? 0
-                     : lkg_connection_handshake(s, &s->connection,
-                                                err); /* while the engine reads its layers */
+                     : lkg_connection_handshake(&s->connection, err); /* while the engine reads its layers */
 }
 
 static void start_adopted(struct lkg_supervisor *s)
@@ -566,7 +565,7 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
                 return lkg_fail(err, EX_IOERR, errno, "rename " LKG_PUBLICATION_PINNED);
         r = lkg_connection_open(s, &s->connection, err);
         if (r == 0)
-                r = lkg_connection_handshake(s, &s->connection, err);
+                r = lkg_connection_handshake(&s->connection, err);
         if (r != 0)
                 return r;
         if (s->predecessor) {

@@ -235,13 +235,13 @@ int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, 
 /** lkg_connection_open() - device, shared memory and a superblock that is mounted nowhere yet. */
 int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err);
 /** lkg_connection_handshake() - answer FUSE_INIT and keep the answer in the shared memory. At most 10 s. */
-int lkg_connection_handshake(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err);
+int lkg_connection_handshake(struct lkg_connection *c, struct lkg_error *err);
 /**
  * lkg_connection_agrees() - would our file server have answered FUSE_INIT like the one of @shared? If not,
  * it cannot serve that connection.
  * Return: false also if it cannot be asked.
  */
-bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *shared);
+bool lkg_connection_agrees(const struct lkg_shared *shared);
 void lkg_connection_init(struct lkg_connection *connection);
 void lkg_connection_close(struct lkg_connection *connection);
 /** lkg_connection_dead() - was it aborted, or unmounted by its last user? */

@@ -242,7 +242,7 @@ struct lkg_shared {
         uint64_t magic;
         char mount_point[4096]; /* absolute */
 
-        /* the handshake, stored for every later server */
+        /* FUSE_INIT, stored for every later server */
         uint32_t init_request_size;
         uint32_t init_reply_size;
         unsigned char init_request[LKG_INIT_MAX];
@@ -319,6 +319,68 @@ static inline size_t lkg_shared_slots(const struct lkg_shared *s)
 static inline struct lkg_slot *lkg_shared_slot(struct lkg_shared *s, size_t i)
 {
         return i < LKG_SLOTS ? &s->slots[i] : &s->more_slots[i - LKG_SLOTS];
+}
+
+#define LKG_INIT_MAPS_DIRECTLY \
+        (1u << 4) /* FUSE_DIRECT_IO_ALLOW_MMAP (Linux 6.6), in the second half of the flags */
+
+/**
+ * lkg_init_answer() - what we answer to this FUSE_INIT, to which every file server of the connection must keep. libfuse decodes
+ * and encodes by this version of the protocol.
+ *
+ * Where the kernel offers it, it keeps no content and files may be mapped shared nevertheless; and a write, truncation or chown
+ * ends set-id bits and file capabilities here (otherwise it asks for security.capability before each write).
+ * Source: <linux/fuse.h>.
+ *
+ * Return: the size of the answer in @ret; 0: it is no FUSE_INIT that we know.
+ */
+static inline uint32_t lkg_init_answer(const void *request, size_t size,
+                                       unsigned char ret[static LKG_INIT_MAX])
+{
+        const uint32_t wanted = FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_DONT_MASK |
+                                FUSE_AUTO_INVAL_DATA | FUSE_POSIX_ACL | FUSE_MAX_PAGES |
+                                FUSE_HANDLE_KILLPRIV_V2;
+        struct fuse_in_header header;
+        struct fuse_init_in in = { 0 };
+        struct {
+                struct fuse_out_header header;
+                struct fuse_init_out init;
+        } out = { 0 };
+
+        if (size < sizeof(header) + offsetof(struct fuse_init_in, flags2) || size > LKG_INIT_MAX)
+                return 0;
+        memcpy(&header, request, sizeof(header));
+        size -= sizeof(header);
+        memcpy(&in, (const char *)request + sizeof(header), size < sizeof(in) ? size : sizeof(in));
+        if (in.major != FUSE_KERNEL_VERSION)
+                return 0;
+        out.header = (struct fuse_out_header){ .len = sizeof(out), .unique = header.unique };
+        out.init = (struct fuse_init_out){
+                .major = FUSE_KERNEL_VERSION,
+                .minor = 31,
+                .max_readahead = in.max_readahead < LKG_MAX_WRITE ? in.max_readahead : LKG_MAX_WRITE,
+                .flags = FUSE_BIG_WRITES | (in.flags & wanted),
+                .max_background = 32, /* raised later: fs/supervisor/connection.c */
+                .congestion_threshold = 24,
+                .max_write = LKG_MAX_WRITE,
+                .time_gran = 1,
+                .max_pages = in.flags & FUSE_MAX_PAGES ? LKG_MAX_WRITE / 4096 : 0,
+        };
+        if (in.flags & FUSE_INIT_EXT && in.flags2 & LKG_INIT_MAPS_DIRECTLY) {
+                out.init.flags |= FUSE_INIT_EXT;
+                out.init.flags2 = LKG_INIT_MAPS_DIRECTLY;
+        }
+        memcpy(ret, &out, sizeof(out));
+        return sizeof(out);
+}
+
+/** lkg_init_maps_directly() - does this answer say so? */
+static inline bool lkg_init_maps_directly(const unsigned char *answer)
+{
+        struct fuse_init_out out;
+
+        memcpy(&out, answer + sizeof(struct fuse_out_header), sizeof(out));
+        return out.flags2 & LKG_INIT_MAPS_DIRECTLY;
 }
 
 /** lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or has another layout: another build makes another view. */

@@ -135,7 +135,9 @@ static void take_credential(const uint8_t *data, size_t size)
         int status = size > 0 ? (int)data[0] - 1 : 0;
         struct lkg_helper helper = { 0 };
 
-        helper.answer_fd = lkg_memory_file(size > 1 ? data + 1 : NULL, size > 1 ? size - 1 : 0);
+        helper.answer_fd = memfd_create("answer", MFD_CLOEXEC);
+        if (size > 1)
+                FUZZ_CHECK(pwrite(helper.answer_fd, data + 1, size - 1, 0) == (ssize_t)size - 1);
         lkg_exec_answer(place.fd, &helper, status, &message);
         FUZZ_CHECK(message.type == LKG_MSG_CREDENTIAL && message.text_size < sizeof(message.text));
         FUZZ_CHECK(strlen(message.text) == message.text_size);
