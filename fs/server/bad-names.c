@@ -16,8 +16,9 @@
 /* Return: 0; -EEXIST; -ENAMETOOLONG: the kernel lets names of 1024 bytes pass. @path: of @name in @dir. */
 static int free_name(const struct lkg_node *dir, const char *name, char path[static LKG_NODE_NAME])
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-        int r = strlen(name) > NAME_MAX ? -ENAMETOOLONG : node_child_path(dir, name, path, LKG_NODE_NAME);
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
+        int r = strlen(name) > NAME_MAX ? -ENAMETOOLONG
+                                        : lkg_node_child_path(dir, name, path, LKG_NODE_NAME);
 
         return r < 0 ? r : lkg_publication_find(ref->publication, path) ? -EEXIST : 0;
 }
@@ -30,82 +31,74 @@ static int make(fuse_req_t req, const struct lkg_node *dir, const char *name, st
                                    .component = dir->component };
         char path[LKG_NODE_NAME];
         struct lkg_node *node;
-        int r = caller_may_command(fuse_req_ctx(req));
+        int r = lkg_caller_may_command(fuse_req_ctx(req));
 
         if (r == 0)
                 r = free_name(dir, name, path);
         if (r == 0)
-                r = node_virtual(LKG_NODE_BAD_MADE, path, &entry, &node);
+                r = lkg_node_virtual(LKG_NODE_BAD_MADE, path, &entry, NULL, &node);
         if (r == 0)
-                view_entry(node, ret);
+                lkg_view_entry(node, ret);
         return r;
 }
 
-void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_file_info *fi)
+int lkg_bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_file_info *fi)
 {
         struct fuse_entry_param entry;
         int r = make(req, dir, name, &entry);
 
         if (r == -EEXIST && !(fi->flags & O_EXCL))
                 r = -ESTALE; /* published since the kernel's lookup: it looks again and opens that one */
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
-        }
+        if (r < 0)
+                return r;
         fi->fh = 0;
         fi->direct_io = 1;
         fi->noflush = 1;
         fuse_reply_create(req, &entry, fi);
+        return REPLIED;
 }
 
 /* mknod() of a regular file: the node disappears with the reply. */
-void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name)
+int lkg_bad_make(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
         struct fuse_entry_param entry;
         int r = make(req, dir, name, &entry);
 
         if (r < 0)
-                fuse_reply_err(req, -r);
-        else
-                fuse_reply_entry(req, &entry);
+                return r;
+        fuse_reply_entry(req, &entry);
+        return REPLIED;
 }
 
-void bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size)
+int lkg_bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-        const struct lkg_entry *dir = publication_bad_directory(ref->publication, node);
-        struct lkg_parked *parked;
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
+        const struct lkg_entry *dir = lkg_publication_bad_directory(ref->publication, node);
+        struct lkg_message *command;
+        int r = 0;
 
-        if (!dir) {
-                fuse_reply_err(req, EPERM);
-                return;
-        }
-        if (size == 0) {
-                fuse_reply_write(req, 0);
-                return;
-        }
-        parked = view_command(req, dir->component, "bad");
-        if (!parked)
-                return;
-        engine_named_text(&parked->message, strrchr(node->name, '/') + 1, data, size);
+        if (!dir)
+                return -EPERM;
+        if (size > 0)
+                r = lkg_view_file_command(req, dir->component, "bad", &command);
+        if (r < 0)
+                return r;
+        if (size > 0)
+                lkg_link_named_text(command, strrchr(node->name, '/') + 1, data, size);
         fuse_reply_write(req, size);
-        engine_submit(parked);
+        return REPLIED;
 }
 
-void bad_unlink(fuse_req_t req, struct lkg_node *dir, const char *name)
+int lkg_bad_unlink(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
         char path[LKG_NODE_NAME];
-        struct lkg_parked *parked;
+        struct lkg_message *command;
         int r = free_name(dir, name, path);
 
-        if (r != -EEXIST) {
-                fuse_reply_err(req, r < 0 ? -r : ENOENT);
-                return;
-        }
-        parked = view_command(req, dir->component, "forgive");
-        if (!parked)
-                return;
-        engine_text(&parked->message, name, strlen(name));
-        fuse_reply_err(req, 0);
-        engine_submit(parked);
+        if (r != -EEXIST)
+                return r < 0 ? r : -ENOENT;
+        r = lkg_view_file_command(req, dir->component, "forgive", &command);
+        if (r == 0)
+                lkg_link_text(command, name, strlen(name));
+        return r;
 }

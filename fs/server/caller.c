@@ -2,7 +2,6 @@
 /* The caller of a request: acting with its ids on create, the right to command, facts from /proc. */
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 
@@ -36,7 +35,7 @@ static void set_caps(bool full, bool set_id)
 static bool ends_set_id_bits(void)
 {
         const struct fuse_in_header *header = (const void *)task.slot->buf;
-        const void *in = task_argument();
+        const void *in = lkg_task_argument();
 
         switch (header->opcode) {
         case FUSE_WRITE:
@@ -53,7 +52,7 @@ static bool ends_set_id_bits(void)
         }
 }
 
-void caller_enter(const struct fuse_ctx *ctx, struct caller *ret)
+void lkg_caller_enter(const struct fuse_ctx *ctx, struct caller *ret)
 {
         bool user = ctx->uid != 0, without_fsetid = !user && ends_set_id_bits(); /* a user never has it */
 
@@ -67,7 +66,7 @@ void caller_enter(const struct fuse_ctx *ctx, struct caller *ret)
                 set_caps(!user, false);
 }
 
-void caller_leave(const struct caller *caller)
+void lkg_caller_leave(const struct caller *caller)
 {
         if (!caller->switched)
                 return;
@@ -77,88 +76,51 @@ void caller_leave(const struct caller *caller)
 }
 
 /*
- * Half of all requests after a change come from the notifier, and each is checked several times; reading
- * /proc costs ten times as much as checking a pidfd. Earlier notifiers are also remembered until they have
- * ended: a request may be handled after its notifier was replaced.
+ * Earlier notifiers are remembered, too: a request may be handled after its notifier was replaced. The number of one that has ended
+ * may be used again, so its start time counts; that costs a look at /proc, but only for a number that one of them had.
  */
 #define NOTIFIERS 8
-static struct {
-        _Atomic int pid; /* 0 = none */
-        int pidfd;
-} notifiers[NOTIFIERS];
-static unsigned next_notifier;
-static pthread_mutex_t notifiers_lock =
-        PTHREAD_MUTEX_INITIALIZER; /* protects: both; pids are read without it. A leaf. */
+static struct lkg_process notifiers[NOTIFIERS];
+static unsigned n_notifiers;
+static pthread_mutex_t notifiers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: both. A leaf. */
 
-static bool has_ended(int pidfd)
-{
-        struct pollfd end = { .fd = pidfd, .events = POLLIN };
-
-        return poll(&end, 1, 0) != 0;
-}
-
-/*
- * Lock held. If the start time was right when the pidfd was opened, the pidfd is of that process until it
- * ends.
- */
-static bool know_notifier(int pid, uint64_t start_time)
-{
-        int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-        unsigned i = next_notifier;
-
-        if (pidfd < 0)
-                return false;
-        if (lkg_process_start_time(pid) != start_time) {
-                (void)close(pidfd);
-                return false;
-        }
-        if (notifiers[i].pid != 0)
-                (void)close(notifiers[i].pidfd);
-        notifiers[i].pidfd = pidfd;
-        atomic_store(&notifiers[i].pid, pid);
-        next_notifier = (i + 1) % NOTIFIERS;
-        return true;
-}
-
-/* Lock held. */
-static bool is_known_notifier(int pid)
-{
-        for (unsigned i = 0; i < NOTIFIERS; i++)
-                if (notifiers[i].pid == pid && !has_ended(notifiers[i].pidfd))
-                        return true;
-        return false;
-}
-
-/* Almost no caller is the notifier, and that can be decided without a lock. */
-static bool may_be_notifier(int tid)
-{
-        if (tid == 0 || tid == atomic_load_explicit(&server.shm->notifier.pid, memory_order_relaxed))
-                return tid != 0;
-        for (unsigned i = 0; i < NOTIFIERS; i++)
-                if (atomic_load_explicit(&notifiers[i].pid, memory_order_relaxed) == tid)
-                        return true;
-        return false;
-}
-
-bool is_notifier(int tid)
+/* Lock held. The current one may have changed. */
+static void note_notifier(void)
 {
         const struct lkg_process *current = &server.shm->notifier;
-        uint64_t start_time = current->start_time;
-        bool yes;
+        struct lkg_process *last = &notifiers[(n_notifiers + NOTIFIERS - 1) % NOTIFIERS];
 
-        if (!may_be_notifier(tid))
+        if (atomic_load(&last->pid) == atomic_load(&current->pid) && last->start_time == current->start_time)
+                return;
+        last = &notifiers[n_notifiers++ % NOTIFIERS];
+        last->start_time = current->start_time;
+        atomic_store(&last->pid, atomic_load(&current->pid));
+}
+
+bool lkg_is_notifier(int tid)
+{
+        uint64_t start_time = 0;
+        bool yes = false;
+
+        if (tid == 0)
                 return false;
         (void)pthread_mutex_lock(&notifiers_lock);
-        /* The pid of a notifier that has ended may be reused before lkgfsd (if it runs) starts a new one. */
-        yes = is_known_notifier(tid) ||
-              (tid == atomic_load(&current->pid) && know_notifier(tid, start_time));
+        note_notifier();
+        for (unsigned i = 0; i < NOTIFIERS && !yes; i++) {
+                if (atomic_load(&notifiers[i].pid) != tid)
+                        continue;
+                if (start_time == 0)
+                        start_time = lkg_process_start_time(tid);
+                yes = start_time != 0 && notifiers[i].start_time == start_time;
+        }
         (void)pthread_mutex_unlock(&notifiers_lock);
         return yes;
 }
 
-bool caller_is_notifier(const struct fuse_ctx *ctx)
+/* Of the request that this thread handles. */
+bool lkg_caller_is_notifier(void)
 {
-        return is_notifier(ctx->pid);
+        return task.notifiers;
 }
 
 /* ---- namespaces ---- */
@@ -183,13 +145,13 @@ static bool is_allowed(enum lkg_foreign_writes least)
         return allowed >= least && allowed < _LKG_FOREIGN_MAX;
 }
 
-bool caller_may_change(const struct fuse_ctx *ctx)
+bool lkg_caller_may_change(const struct fuse_ctx *ctx)
 {
-        return is_allowed(LKG_FOREIGN_PASSTHROUGH) || caller_is_notifier(ctx) || !is_foreign(ctx);
+        return is_allowed(LKG_FOREIGN_PASSTHROUGH) || lkg_caller_is_notifier() || !is_foreign(ctx);
 }
 
 /* Root of a container may have the host's uid 0, but it is not in the host's mount namespace. */
-bool caller_is_root(const struct fuse_ctx *ctx)
+bool lkg_caller_is_root(const struct fuse_ctx *ctx)
 {
         ino_t ours = lkg_process_namespace(getpid(), "user");
 
@@ -197,35 +159,36 @@ bool caller_is_root(const struct fuse_ctx *ctx)
                lkg_process_namespace(ctx->pid, "user") == ours;
 }
 
-bool caller_is_host_root(const struct fuse_ctx *ctx)
+bool lkg_caller_is_host_root(const struct fuse_ctx *ctx)
 {
-        return caller_is_root(ctx) && !is_foreign(ctx);
+        return lkg_caller_is_root(ctx) && !is_foreign(ctx);
 }
 
-uint32_t caller_owner(const struct fuse_ctx *ctx)
+uint32_t lkg_caller_owner(const struct fuse_ctx *ctx)
 {
         if (ctx->uid != 0)
-                return quota_owner(ctx->uid);
-        if (caller_is_host_root(ctx))
+                return lkg_quota_owner(ctx->uid);
+        if (lkg_caller_is_host_root(ctx))
                 return QUOTA_HOST_ROOT;
         return QUOTA_FOREIGN | (uint32_t)(ctx->pid == 0 ? 0 : lkg_process_namespace(ctx->pid, "mnt"));
 }
 
-uint32_t caller_share(const struct fuse_ctx *ctx, const struct quota *quota)
+uint32_t lkg_caller_share(const struct fuse_ctx *ctx, const struct quota *quota)
 {
-        return ctx->uid == 0 && quota_is_crowded(quota) ? caller_owner(ctx) : quota_owner(ctx->uid);
+        return ctx->uid == 0 && lkg_quota_is_crowded(quota) ? lkg_caller_owner(ctx)
+                                                            : lkg_quota_owner(ctx->uid);
 }
 
-int caller_may_command(const struct fuse_ctx *ctx)
+int lkg_caller_may_command(const struct fuse_ctx *ctx)
 {
-        if (!caller_is_root(ctx))
+        if (!lkg_caller_is_root(ctx))
                 return -EACCES;
-        if (caller_is_notifier(ctx))
+        if (lkg_caller_is_notifier())
                 return -EPERM;
         return !is_allowed(LKG_FOREIGN_ALL) && is_foreign(ctx) ? -EPERM : 0;
 }
 
-ssize_t caller_read_proc(int tid, const char *name, char *buf, size_t size)
+ssize_t lkg_caller_read_proc(int tid, const char *name, char *buf, size_t size)
 {
         char path[64];
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -247,7 +210,7 @@ static int thread_group(int tid)
         char text[2048];
         const char *p;
 
-        if (caller_read_proc(tid, "status", text, sizeof(text)) < 0)
+        if (lkg_caller_read_proc(tid, "status", text, sizeof(text)) < 0)
                 return 0;
         p = strstr(text, "\nTgid:");
         return p ? (int)strtol(p + 6, NULL, 10) : 0;
@@ -263,7 +226,7 @@ static void executable(int pid, char *buf, size_t size)
         buf[n > 0 ? n : 0] = '\0';
 }
 
-void caller_describe(int tid, struct lkg_message *message)
+void lkg_caller_describe(int tid, struct lkg_message *message)
 {
         char text[32];
 
@@ -271,6 +234,6 @@ void caller_describe(int tid, struct lkg_message *message)
         message->start_time = lkg_process_start_time(message->pid);
         executable(tid, message->exe, sizeof(message->exe));
         message->login_uid = UINT32_MAX;
-        if (caller_read_proc(tid, "loginuid", text, sizeof(text)) > 0)
+        if (lkg_caller_read_proc(tid, "loginuid", text, sizeof(text)) > 0)
                 message->login_uid = (uint32_t)strtoul(text, NULL, 10);
 }

@@ -103,7 +103,7 @@ static const int allowed[] = {
 #endif
 };
 
-int server_confine(struct lkg_error *err)
+int lkg_server_confine(struct lkg_error *err)
 {
         const struct lkg_syscall_policy policy = {
                 .arguments = arguments,

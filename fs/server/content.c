@@ -6,37 +6,37 @@
  * A file that is open keeps its content, so the limit applies to open(): it fails with ENFILE when the
  * user's share of old content is used up. The share is a number and bytes; users that have the same content
  * open share its cost. Opens by root are only counted; opens by users have a record (files.c) with their
- * owner, which survives a restart of the server. Content that is looked up but not open: content-use.c.
+ * owner, which survives a restart of the server. Content that is looked up but not open: surplus.c.
  */
 #include <fcntl.h>
 
-#include "content-use.h"
 #include "quota.h"
 #include "file-server.h"
-#include "held-requests.h"
+#include "requests.h"
 
-#define PRICE 65536u /* cost of one old content, divided among the users that have it open */
+#define PRICE   65536u     /* cost of one old content, divided among the users that have it open */
+#define SEVERAL UINT32_MAX /* instead of lkg_quota_owner(): users, not one */
 
 /* ---- who refers to it ---- */
 
 /* Root in a container is distinguished from the host's root only if root refers to many. */
 static uint32_t owner_of(const struct fuse_ctx *ctx)
 {
-        return ctx->uid == 0 && content_is_crowded() ? caller_owner(ctx) : quota_owner(ctx->uid);
+        return ctx->uid == 0 && lkg_content_is_crowded() ? lkg_caller_owner(ctx) : lkg_quota_owner(ctx->uid);
 }
 
-void content_looked(const struct fuse_ctx *ctx, const struct lkg_node *node)
+void lkg_content_looked(const struct fuse_ctx *ctx, struct lkg_node *node)
 {
-        uint32_t before = atomic_load_explicit(&use_of(node)->looker, memory_order_relaxed), now;
+        uint32_t before = atomic_load_explicit(&node->looker, memory_order_relaxed), now;
 
-        if (!is_content(node) || before == QUOTA_HOST_ROOT || caller_is_notifier(ctx))
+        if (!lkg_node_is_content(node) || before == QUOTA_HOST_ROOT || lkg_caller_is_notifier())
                 return;
         now = owner_of(ctx);
         if (now == before)
                 return;
-        if (now != QUOTA_HOST_ROOT && before != NO_ONE)
+        if (now != QUOTA_HOST_ROOT && before != 0)
                 now = SEVERAL;
-        atomic_store_explicit(&use_of(node)->looker, now, memory_order_relaxed);
+        atomic_store_explicit(&node->looker, now, memory_order_relaxed);
 }
 
 /* ---- who has it open ---- */
@@ -47,7 +47,7 @@ struct bill {
 
 static void charge(struct bill *bill, const struct lkg_node *node)
 {
-        uint32_t n = atomic_load(&node->n_open) + atomic_load(&use_of(node)->n_open);
+        uint32_t n = atomic_load(&node->n_open) + atomic_load(&node->n_counted);
 
         bill->number += PRICE / (n ? n : 1);
         bill->bytes += node->size / (n ? n : 1);
@@ -67,60 +67,67 @@ static bool may_open(uint32_t owner)
         for (uint32_t i = 0; i < n && i < LKG_FILES; i++) {
                 const struct lkg_file *file = &server.shm->files[i];
                 const struct lkg_node *node =
-                        atomic_load(&file->used) == LKG_FILE_OPEN ? node_get(file->node) : NULL;
+                        atomic_load(&file->used) == LKG_FILE_OPEN ? lkg_node_get(file->node) : NULL;
 
-                if (!node || !is_content(node) || node->retired_ns == 0)
+                if (!node || !lkg_node_is_content(node) || node->retired_ns == 0)
                         continue;
                 charge(&all, node);
-                if (atomic_load(&server.shm->file_owner[i]) == owner)
+                if (file->owner == owner)
                         charge(&own, node);
         }
         return is_within(&own, 8) && is_within(&all, 2);
+}
+
+static void uncount(struct lkg_node *node)
+{
+        uint32_t n = atomic_load(&node->n_counted);
+
+        while (n > 0 && !atomic_compare_exchange_weak(&node->n_counted, &n, n - 1))
+                ;
 }
 
 /*
  * Count first, then look it up again: the code that forgets a node first makes it impossible to find and
  * then checks the count.
  */
-static int count_open(const struct lkg_node *node, uint64_t id)
+static int count_open(struct lkg_node *node, uint64_t id)
 {
-        atomic_fetch_add(&use_of(node)->n_open, 1);
-        if (node_get(id) == node)
+        atomic_fetch_add(&node->n_counted, 1);
+        if (lkg_node_get(id) == node)
                 return 0;
-        atomic_fetch_sub(&use_of(node)->n_open, 1);
+        uncount(node);
         return -ESTALE;
 }
 
-int content_open(const struct fuse_ctx *ctx, struct lkg_node *node, bool trusted, uint64_t *ret_fh)
+int lkg_content_open(const struct fuse_ctx *ctx, struct lkg_node *node, bool trusted, uint64_t *ret_fh)
 {
-        uint64_t id = node_id(node);
+        uint64_t id = lkg_node_id(node);
         uint32_t owner, record;
         int r;
 
-        if (!is_content(node))
+        if (!lkg_node_is_content(node))
                 return 0;
         owner = trusted ? QUOTA_HOST_ROOT : owner_of(ctx);
         if (owner == QUOTA_HOST_ROOT)
                 return count_open(node, id);
         if (!task.replay && !may_open(owner))
                 return -ENFILE;
-        r = file_reserve_for(owner, &record);
+        r = lkg_file_reserve_for(owner, &record);
         if (r < 0)
                 return r;
-        *ret_fh = file_fill(record, node, O_RDONLY, -EBADF);
-        if (node_get(id) == node)
+        *ret_fh = lkg_file_fill(record, node, O_RDONLY, -EBADF);
+        if (lkg_node_get(id) == node)
                 return 0;
-        file_close(*ret_fh);
+        lkg_file_close(*ret_fh);
         return -ESTALE;
 }
 
-void content_closed(uint64_t id)
+void lkg_content_closed(uint64_t id)
 {
-        const struct lkg_node *node = node_get(id);
-        uint32_t n = node && is_content(node) ? atomic_load(&use_of(node)->n_open) : 0;
+        struct lkg_node *node = lkg_node_get(id);
 
-        while (n > 0 && !atomic_compare_exchange_weak(&use_of(node)->n_open, &n, n - 1))
-                ;
+        if (node && lkg_node_is_content(node))
+                uncount(node);
 }
 
 /* ---- reclaim ---- */
@@ -152,11 +159,11 @@ static void go_through(uint32_t owner)
         uint32_t cursor = FUSE_ROOT_ID + 1;
         size_t n;
 
-        while (nodes_are_many(owner) && (n = nodes_of_owner(owner, &cursor, names, BATCH)) > 0)
+        while (lkg_nodes_are_many(owner) && (n = lkg_nodes_of_owner(owner, &cursor, names, BATCH)) > 0)
                 for (size_t i = 0; i < n; i++)
-                        kernel_forget_name(names[i].parent, names[i].name);
-        if (nodes_are_nearly_used(owner) && !held_any())
-                kept_forget_names();
+                        lkg_kernel_forget_name(names[i].parent, names[i].name);
+        if (lkg_nodes_are_nearly_used(owner) && !lkg_held_any())
+                lkg_kept_forget_names();
 }
 
 static void *reclaimer_main(void *arg)
@@ -177,13 +184,13 @@ static void *reclaimer_main(void *arg)
         }
 }
 
-void reclaim(uint32_t owner)
+void lkg_reclaim(uint32_t owner)
 {
         if (!server.session)
                 return; /* nothing was dropped */
         (void)pthread_mutex_lock(&reclaim_lock);
         wanted = owner;
         if (!runs)
-                runs = thread_start(reclaimer_main, NULL) == 0;
+                runs = lkg_thread_start(reclaimer_main, NULL) == 0;
         (void)pthread_mutex_unlock(&reclaim_lock);
 }

@@ -94,7 +94,7 @@ static void forget_record(struct lkg_parked *parked)
 static uint64_t take_ticket(enum lkg_message_type type)
 {
         for (int i = 0; i < CLAIM_TRIES; i++) {
-                uint64_t ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
+                uint64_t ticket = atomic_fetch_add(&server.shm->counters.tickets, 1) + 1;
 
                 if (type != LKG_MSG_COMMAND || (server.claims && lkg_claim_offer(server.claims, ticket)))
                         return ticket;
@@ -148,14 +148,13 @@ static struct lkg_parked *take_record(uid_t uid)
                 return unused;
         if (owed) {
                 atomic_store(&owed->state, LKG_PARKED_FREE);
-                atomic_fetch_add(&server.shm->lost_commits, 1);
         }
         return owed;
 }
 
 static struct lkg_parked *park(enum lkg_message_type type, uid_t uid)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         struct lkg_parked *parked;
         uint64_t ticket = 0;
 
@@ -179,11 +178,11 @@ static struct lkg_parked *park(enum lkg_message_type type, uid_t uid)
 }
 
 /**
- * engine_park() - reserve a record for the request being handled and direct its reply there.
- * The caller fills `message`, makes the reply with fuse_reply_*(), then calls engine_submit().
+ * lkg_link_park() - reserve a record for the request being handled and direct its reply there. The caller fills `message`; after
+ * the reply lkg_request_handle() calls lkg_link_submit().
  * Return: NULL when all records are in use, or the user's share of them; the caller replies at once then.
  */
-struct lkg_parked *engine_park(enum lkg_message_type type)
+struct lkg_parked *lkg_link_park(enum lkg_message_type type)
 {
         const struct fuse_in_header *header = task.slot ? (const void *)task.slot->buf : NULL;
 
@@ -195,7 +194,7 @@ static int error_of(const struct lkg_parked *parked, int result)
 {
         if (parked->answer == LKG_ANSWER_RESULT && result < 0)
                 return result;
-        if (parked->answer == LKG_ANSWER_STALE && result == -ESTALE && opener_refuse(&parked->message))
+        if (parked->answer == LKG_ANSWER_STALE && result == -ESTALE && lkg_opener_refuse(&parked->message))
                 return -ESTALE;
         return 0;
 }
@@ -210,9 +209,9 @@ static void answer(struct lkg_parked *parked, int result)
                                                .error = error,
                                                .unique = parked->unique };
 
-                kernel_send_raw(&out, sizeof(out));
+                lkg_kernel_send_raw(&out, sizeof(out));
         } else {
-                kernel_send_raw(parked->reply, parked->reply_size);
+                lkg_kernel_send_raw(parked->reply, parked->reply_size);
         }
 }
 
@@ -263,11 +262,13 @@ static void expire(struct lkg_parked *parked, uint64_t waited_ns)
 
 /*
  * The record becomes valid and the slot is finished in one critical section: the reply cannot be sent in
- * between, and a successor that finds both knows that the record takes precedence (engine_is_parked).
+ * between, and a successor that finds both knows that the record takes precedence (lkg_link_is_parked).
  */
-void engine_submit(struct lkg_parked *parked)
+void lkg_link_submit(struct lkg_parked *parked)
 {
-        bool down = health_is_down(lkg_boottime_ns());
+        const struct lkg_message asked =
+                parked->message; /* the record may be freed as soon as it is submitted */
+        bool down = lkg_health_is_down(lkg_boottime_ns());
 
         task.park = NULL;
         (void)pthread_mutex_lock(&server.parked_lock);
@@ -282,9 +283,12 @@ void engine_submit(struct lkg_parked *parked)
                 send_record(parked);
         arm();
         (void)pthread_mutex_unlock(&server.parked_lock);
+        /* Recorded only now: if the server is killed earlier, its successor asks. Asking twice does no harm. */
+        if (asked.type == LKG_MSG_STARTED)
+                lkg_opener_told(&asked);
 }
 
-bool engine_is_parked(uint64_t unique)
+bool lkg_link_is_parked(uint64_t unique)
 {
         for (size_t i = 0; i < LKG_PARKED; i++)
                 if (atomic_load(&server.shm->parked[i].state) == LKG_PARKED_WAITING &&
@@ -303,47 +307,47 @@ static void append_text(struct lkg_message *message, const char *text, size_t si
 }
 
 /* One byte more than allowed is passed on, so that the engine can report that the text is too long. */
-void engine_text(struct lkg_message *message, const char *text, size_t size)
+void lkg_link_text(struct lkg_message *message, const char *text, size_t size)
 {
         message->text_size = 0;
         append_text(message, text, size);
 }
 
 /* The same for the file @name, of at most NAME_MAX bytes: the name, NUL, @text. */
-void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size)
+void lkg_link_named_text(struct lkg_message *message, const char *name, const char *text, size_t size)
 {
-        engine_text(message, name, strnlen(name, NAME_MAX));
+        lkg_link_text(message, name, strnlen(name, NAME_MAX));
         message->text_size++; /* its NUL */
         append_text(message, text, size);
 }
 
 /* An event that no caller waits for but that must not be lost; caused by @uid. */
-void engine_changed(const char *path, uid_t uid)
+void lkg_link_changed(const char *path, uid_t uid)
 {
         struct lkg_parked *parked = park(LKG_MSG_CHANGED, uid);
 
         if (!parked)
                 return;
-        engine_text(&parked->message, path, strlen(path));
-        engine_submit(parked);
+        lkg_link_text(&parked->message, path, strlen(path));
+        lkg_link_submit(parked);
 }
 
-void engine_ask(void)
+void lkg_link_ask(void)
 {
         struct lkg_message message;
 
         lkg_message_init(&message, LKG_MSG_ALIVE);
-        (void)engine_tell(&message);
+        (void)lkg_link_tell(&message);
 }
 
 /* An event that no caller waits for and that is sent again if it is lost. */
-bool engine_tell(const struct lkg_message *message)
+bool lkg_link_tell(const struct lkg_message *message)
 {
         struct lkg_message copy = *message;
         bool sent;
 
         (void)pthread_mutex_lock(&server.parked_lock);
-        copy.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
+        copy.ticket = atomic_fetch_add(&server.shm->counters.tickets, 1) + 1;
         sent = server.engine >= 0 && lkg_message_send(server.engine, &copy) == 0;
         (void)pthread_mutex_unlock(&server.parked_lock);
         return sent;
@@ -374,20 +378,15 @@ static void send_askings(void)
 
 static bool wait_for_answer(struct asking *own, uint64_t timeout_ns)
 {
-        struct timespec until;
-        int r = 0;
+        uint64_t until_ns = lkg_monotonic_ns() + timeout_ns;
 
-        (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        timeout_ns += (uint64_t)lkg_timespec_ns(&until);
-        until.tv_sec = (time_t)(timeout_ns / LKG_NSEC_PER_SEC);
-        until.tv_nsec = (long)(timeout_ns % LKG_NSEC_PER_SEC);
         (void)pthread_mutex_lock(&server.parked_lock);
-        own->message.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
+        own->message.ticket = atomic_fetch_add(&server.shm->counters.tickets, 1) + 1;
         own->next = askings;
         askings = own;
         send_askings();
-        while (!own->answered && r == 0)
-                r = pthread_cond_clockwait(&asking_answered, &server.parked_lock, CLOCK_MONOTONIC, &until);
+        while (!own->answered && lkg_cond_wait(&asking_answered, &server.parked_lock, until_ns))
+                ;
         for (struct asking **p = &askings; *p; p = &(*p)->next)
                 if (*p == own) {
                         *p = own->next;
@@ -397,7 +396,7 @@ static bool wait_for_answer(struct asking *own, uint64_t timeout_ns)
         return own->answered;
 }
 
-int engine_render(const char *path, struct lkg_rendered *ret)
+int lkg_link_render(const char *path, struct lkg_rendered *ret)
 {
         struct asking own = { .answered = false };
         struct publication_ref *ref;
@@ -409,17 +408,17 @@ int engine_render(const char *path, struct lkg_rendered *ret)
         }
         if (strlen(path) > LKG_CONTROL_TEXT_MAX)
                 return -ENAMETOOLONG;
-        if (health_is_down(lkg_boottime_ns())) {
-                (void)health_find_out(engine_ask);
+        if (lkg_health_is_down(lkg_boottime_ns())) {
+                (void)lkg_health_find_out(lkg_link_ask);
                 return -ETIMEDOUT;
         }
-        ref = publication_get();
+        ref = lkg_publication_get();
         timeout_ns = ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
-        publication_put(ref);
+        lkg_publication_put(ref);
         lkg_message_init(&own.message, LKG_MSG_RENDER);
-        engine_text(&own.message, path, strlen(path));
+        lkg_link_text(&own.message, path, strlen(path));
         if (!wait_for_answer(&own, timeout_ns)) {
-                health_waited(timeout_ns);
+                lkg_health_waited(timeout_ns);
                 return -ETIMEDOUT;
         }
         return own.result < 0 ? own.result : lkg_rendered_parse(own.text, ret);
@@ -457,7 +456,7 @@ static void on_done(const struct lkg_message *message)
 
 static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         uint64_t timeout_ns = ref->publication->timeout_ms * LKG_NSEC_PER_MSEC, expirations, now;
         bool late = false;
 
@@ -481,11 +480,11 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
         arm();
         (void)pthread_mutex_unlock(&server.parked_lock);
         if (late)
-                health_waited(timeout_ns);
+                lkg_health_waited(timeout_ns);
         return 0;
 }
 
-void engine_loaded(uint64_t number)
+void lkg_link_loaded(uint64_t number)
 {
         struct lkg_message message;
 
@@ -500,7 +499,7 @@ static void load(uint64_t number)
 {
         struct lkg_error err = { 0 };
 
-        if (number > atomic_load(&server.shm->publication) && publication_load(&err) < 0)
+        if (number > atomic_load(&server.shm->publication) && lkg_publication_load(&err) < 0)
                 lkg_log_error("publication %llu: %s", (unsigned long long)number, err.message);
 }
 
@@ -509,7 +508,7 @@ static void load(uint64_t number)
  */
 static void return_commands(void)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         uint64_t deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
 
         for (size_t i = 0; server.claims && i < LKG_PARKED; i++) {
@@ -533,7 +532,7 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
         (void)revents;
         (void)userdata;
         for (unsigned n = 0; n < LKG_MESSAGES_AT_ONCE && (r = lkg_message_recv(fd, &message)) > 0; n++) {
-                health_heard();
+                lkg_health_heard();
                 if (message.type == LKG_MSG_PUBLISHED || message.type == LKG_MSG_DONE)
                         load(message.number);
                 if (message.type == LKG_MSG_DONE)
@@ -565,7 +564,7 @@ static void greet(void)
 {
         struct lkg_message message;
 
-        engine_loaded(atomic_load(&server.shm->publication));
+        lkg_link_loaded(atomic_load(&server.shm->publication));
         lkg_message_init(&message, LKG_MSG_ALIVE);
         (void)lkg_message_send(server.engine, &message);
         for (size_t i = 0; i < LKG_PARKED; i++)
@@ -576,7 +575,7 @@ static void greet(void)
         send_askings();
 }
 
-void engine_linked(int fd)
+void lkg_link_made(int fd)
 {
         sd_event_source *source;
 
@@ -589,7 +588,7 @@ void engine_linked(int fd)
                 lkg_claims_close(server.claims); /* this engine may have another file: lkg_runtime_mend() */
         open_claims();
         server.engine = fd;
-        server.engine_link = atomic_fetch_add(&server.shm->engine_links, 1) + 1;
+        server.engine_link = atomic_fetch_add(&server.shm->counters.engine_links, 1) + 1;
         greet();
         server.armed_ns = 0;
         arm();
@@ -598,10 +597,10 @@ void engine_linked(int fd)
 
 static void ask_for_engine(void)
 {
-        int fd = kept_link();
+        int fd = lkg_kept_link();
 
         if (fd >= 0) {
-                engine_linked(fd);
+                lkg_link_made(fd);
                 return;
         }
         (void)pthread_mutex_lock(&server.parked_lock);
@@ -647,7 +646,7 @@ static void open_claims(void)
         }
 }
 
-int engine_init(struct lkg_error *err)
+int lkg_link_init(struct lkg_error *err)
 {
         int r;
 

@@ -4,13 +4,14 @@
  * directory and the engine's answers. Shared by the files of this folder only.
  *
  * Threads. LKG_WORKERS workers each run "read a request into a slot, handle it, reply"; helpers wait for the source directory
- * (held-requests.h); one replayer serves requests that a dead predecessor left; others watch for changes behind the mount (source-watch.c);
+ * (requests.h), also with requests that a dead predecessor left; others watch for changes behind the mount (source-watch.c);
  * the main thread runs the event loop (engine socket, supervisor, deadlines) and never touches the source directory. No thread
  * holds a lock across a system call that can block.
  *
  * Locks, in the order in which they may be taken: parked_lock, openers_lock (opener.c), publication_lock, files_lock,
  * nodes_lock, watch_lock (source-watch.c), kept_lock, health_lock (health.c).
- * In practice none is taken while another is held; the order is for new code that nests them.
+ * In practice none is taken while another is held, except workers_lock before lkg_held_lock, and lkg_held_lock before notifiers_lock
+ * (caller.c); the order is for new code that nests them.
  *
  * All state that the kernel relies on is in the shared memory (lkg/shared.h); open descriptors and caches in
  * this process can be rebuilt from it.
@@ -38,20 +39,19 @@
 
 struct lkg_node;
 /* Hooks: calls from lower to higher files, which the lower ones do not know (wiring.c). */
-struct server_hooks {
+struct lkg_server_hooks {
         void (*nodes_crowded)(uint32_t owner);  /* @owner has used most of its share. nodes_lock held. */
-        void (*directory_gone)(uint32_t index); /* node_get() no longer finds it. nodes_lock held. */
+        void (*directory_gone)(uint32_t index); /* lkg_node_get() no longer finds it. nodes_lock held. */
         bool (*kept_owner)(uint64_t node, uint32_t *ret_uid); /* its owner; false: no such node */
         void (*engine_linked)(int fd); /* a connection to the engine has arrived; takes over @fd */
         void (*turn_ended)(void);      /* the engine's messages have been handled */
-        void (*held_work)(void);       /* something can be run. held_lock held. */
-        void (*held_waits)(void);      /* something held must not wait for long */
-        void (*held_replays)(void);    /* a replay delays other requests. held_lock held. */
+        void (*watch)(void);           /* something held must not wait for long. lkg_held_lock held. */
+        void (*slot_freed)(void);      /* by a helper: there may be too few workers */
 };
 
 struct lkg_server {
         struct lkg_shared *shm;
-        const struct server_hooks *hooks;
+        const struct lkg_server_hooks *hooks;
         uint64_t source_dev; /* of the source directory itself */
         bool maps_directly; /* the kernel maps files shared whose content it does not keep; set by session.c */
         _Atomic bool source_is_local; /* it needs no other machine or process; set by source-watch.c */
@@ -73,7 +73,7 @@ struct lkg_server {
         int timer;
         struct lkg_claims *claims; /* commands that may still be carried out */
 
-        pthread_mutex_t nodes_lock; /* protects: shm->nodes allocation, hash chains, content list */
+        pthread_mutex_t nodes_lock; /* protects: shm->nodes allocation, hash chains */
         pthread_mutex_t files_lock; /* protects: shm->files allocation */
         pthread_mutex_t kept_lock;  /* protects: kept descriptors and sends on `supervisor` */
 };
@@ -85,7 +85,7 @@ struct lkg_server {
 #define LKG_OPEN_ONCE \
         (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME | (O_TMPFILE & ~O_DIRECTORY))
 
-extern const struct server_hooks server_hooks; /* wiring.c */
+extern const struct lkg_server_hooks lkg_server_hooks; /* wiring.c */
 extern struct lkg_server server; /* kernel.c: one per process; filled by main() before any thread starts */
 
 /* What one thread is doing; the reply hook looks at it. */
@@ -93,440 +93,452 @@ struct lkg_task {
         struct lkg_slot *slot;   /* request being handled; NULL in the main thread */
         struct lkg_parked *park; /* the next reply goes there instead of to the kernel */
         bool replay;             /* the slot was left by a dead server */
+        bool notifiers;          /* the notifier has sent it */
         bool may_block;          /* a helper: no other request waits for it */
         bool again; /* the source directory would block: no reply, a helper repeats the request */
         bool lost;  /* the caller was released before the reply: its effect must be undone */
-        uint32_t reserved_node; /* quota_owner() for which a node of a new file is reserved; 0 = none */
+        uint32_t reserved_node; /* lkg_quota_owner() for which a node of a new file is reserved; 0 = none */
         bool swallow;           /* send nothing */
         char *buf; /* LKG_MAX_WRITE bytes, touched before first use: replies are sent from here */
 };
 extern __thread struct lkg_task task;
 
 /* session.c: libfuse and the device */
-int session_open(struct lkg_error *err);
+int lkg_session_open(struct lkg_error *err);
 /* kernel.c: messages to the kernel without libfuse */
-void kernel_send_raw(const void *data, size_t size); /* a whole reply or notification */
-void kernel_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
+void lkg_kernel_send_raw(const void *data, size_t size); /* a whole reply or notification */
+void lkg_kernel_invalidate_attributes(
+        uint64_t node); /* forget cached attributes, never pages: cannot block */
 /**
- * kernel_forget_name() - make the kernel look the name up again. Waits for the lock of the directory: never
+ * lkg_kernel_forget_name() - make the kernel look the name up again. Waits for the lock of the directory: never
  * call it before a reply.
  */
-void kernel_forget_name(uint64_t parent, const char *name);
-bool kernel_knows(uint64_t node); /* false: the kernel no longer has such an inode */
-static inline const void *task_argument(void)
+void lkg_kernel_forget_name(uint64_t parent, const char *name);
+bool lkg_kernel_knows(uint64_t node); /* false: the kernel no longer has such an inode */
+static inline const void *lkg_task_argument(void)
 {
         return task.slot->buf + sizeof(struct fuse_in_header);
 }
 
 /* replay.c, workers.c: worker threads; replay after a dead server */
-void workers_clean(void); /* before engine_init() */
-int workers_start(struct lkg_error *err);
+void lkg_replay_clean(void); /* before lkg_link_init() */
+bool lkg_replay_start(void);
+int lkg_workers_start(struct lkg_error *err);
+
+/* slots.c: threads */
+int lkg_thread_start(void *(*main)(void *), void *arg);
+uint64_t lkg_monotonic_ns(void);
+/** lkg_cond_wait() - Return: false: it is @until_ns (CLOCK_MONOTONIC). */
+bool lkg_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
 
 /* ops.c */
-extern const struct fuse_lowlevel_ops server_ops;
+#define REPLIED 1 /* returned by what has replied; 0: success without a body; -errno */
+extern const struct fuse_lowlevel_ops lkg_fuse_ops;
 
-/* content.c: old content and its users */
-void content_reset(const struct lkg_node *node);
-void content_looked(const struct fuse_ctx *ctx, const struct lkg_node *node);
+#define OLD_MAX   1024u /* old contents that users may have open, and as many again that they may refer to */
+#define OLD_BYTES (256u << 20)
+
+/* content.c, surplus.c: old content and its users */
+void lkg_content_looked(const struct fuse_ctx *ctx, struct lkg_node *node);
 /**
- * content_open() - a caller opens @node for reading. Nodes without content are ignored.
+ * lkg_content_open() - a caller opens @node for reading. Nodes without content are ignored.
  * @trusted: counted only
  * @ret_fh: written when the open has a record
  * Return: 0; -ENFILE: the user's share of old content is used up; -ESTALE: it has just been forgotten.
  */
-int content_open(const struct fuse_ctx *ctx, struct lkg_node *node, bool trusted, uint64_t *ret_fh);
-void content_closed(uint64_t id); /* an open without a record was closed */
-bool content_is_open(const struct lkg_node *node);
+int lkg_content_open(const struct fuse_ctx *ctx, struct lkg_node *node, bool trusted, uint64_t *ret_fh);
+void lkg_content_closed(uint64_t id); /* an open without a record was closed */
+bool lkg_content_is_open(const struct lkg_node *node);
+bool lkg_content_is_crowded(void); /* root knows so many that the kinds of root are told apart */
 /**
- * content_surplus() - select which of @contents to forget. nodes_lock held.
+ * lkg_content_surplus() - select which to forget of @nodes, a bit for each. nodes_lock held.
  * Return: how many; the caller frees @ret.
  */
-size_t content_surplus(const uint32_t *contents, size_t n, uint32_t **ret);
+size_t lkg_content_surplus(const uint64_t *nodes, uint32_t **ret);
 
 /* published.c: the current publication */
 struct publication_ref {
         struct lkg_publication *publication;
         unsigned refs;
 };
-struct publication_ref *publication_get(void); /* never NULL; release with publication_put() */
-void publication_put(struct publication_ref *ref);
-static inline void publication_putp(struct publication_ref **ref)
+struct publication_ref *lkg_publication_get(void); /* never NULL; release with lkg_publication_put() */
+void lkg_publication_put(struct publication_ref *ref);
+static inline void lkg_publication_putp(struct publication_ref **ref)
 {
         if (*ref)
-                publication_put(*ref);
+                lkg_publication_put(*ref);
 }
-const struct lkg_rule *publication_rule(const struct lkg_publication *publication, enum lkg_rule_type type,
-                                        const char *text);
-bool publication_commits(const struct lkg_publication *publication, const char *path);
-bool publication_hides(const struct lkg_publication *publication, const char *path);
+const struct lkg_rule *lkg_publication_rule(const struct lkg_publication *publication,
+                                            enum lkg_rule_type type, const char *text);
+/** lkg_publication_rule_of() - the first one of a component: of LKG_RULE_FILE, its base. */
+const struct lkg_rule *lkg_publication_rule_of(const struct lkg_publication *publication,
+                                               enum lkg_rule_type type, unsigned component);
+bool lkg_publication_commits(const struct lkg_publication *publication, const char *path);
+bool lkg_publication_hides(const struct lkg_publication *publication, const char *path);
 /**
- * publication_bad_directory() - the directory of bad/ that holds @node; NULL if there is none (any more).
+ * lkg_publication_bad_directory() - the directory of bad/ that holds @node; NULL if there is none (any more).
  */
-const struct lkg_entry *publication_bad_directory(const struct lkg_publication *publication,
-                                                  const struct lkg_node *node);
-/** publication_asked() - the `asked` directory that @path is, or is in; NULL = none. */
-const struct lkg_entry *publication_asked(const struct lkg_publication *publication, const char *path);
+const struct lkg_entry *lkg_publication_bad_directory(const struct lkg_publication *publication,
+                                                      const struct lkg_node *node);
+/** lkg_publication_asked() - the `asked` directory that @path is, or is in; NULL = none. */
+const struct lkg_entry *lkg_publication_asked(const struct lkg_publication *publication, const char *path);
 /* in a directory of bad/ of the current publication */
-bool publication_holds_bad(const struct lkg_node *node);
+bool lkg_publication_holds_bad(const struct lkg_node *node);
 /**
- * publication_owns() - can the name not be created, removed or replaced, because it is published or
+ * lkg_publication_owns() - can the name not be created, removed or replaced, because it is published or
  * reserved?
  */
-bool publication_owns(const struct lkg_node *dir, const char *name);
+bool lkg_publication_owns(const struct lkg_node *dir, const char *name);
 
 /*
  * The path in /proc/self/fd through which the file of a descriptor (even O_PATH) can be opened again or
  * changed.
  */
 #define FD_PATH_MAX 64
-static inline const char *fd_path(int fd, char buf[static FD_PATH_MAX])
+static inline const char *lkg_fd_path(int fd, char buf[static FD_PATH_MAX])
 {
         (void)snprintf(buf, FD_PATH_MAX, "/proc/self/fd/%d", fd);
         return buf;
 }
 
 /* published.c */
-int publication_load(struct lkg_error *err); /* make runtime/current current; 0 also if it already is */
+int lkg_publication_load(struct lkg_error *err); /* make runtime/current current; 0 also if it already is */
 
 /* content.c */
 struct lkg_name {
         uint64_t parent;
         char name[LKG_NODE_NAME];
 };
-/** reclaim() - make the kernel forget unused files of @owner; in a separate thread. */
-void reclaim(uint32_t owner);
+/** lkg_reclaim() - make the kernel forget unused files of @owner; in a separate thread. */
+void lkg_reclaim(uint32_t owner);
 
 /* nodes.c: node ids */
-static inline struct lkg_node *node_at(uint32_t index)
+static inline struct lkg_node *lkg_node_at(uint32_t index)
 {
         return &server.shm->nodes[index];
 }
-struct lkg_node *node_get(uint64_t id); /* NULL: an unknown node id */
-uint64_t node_id(const struct lkg_node *node);
-static inline uint32_t node_index(const struct lkg_node *node)
+struct lkg_node *lkg_node_get(uint64_t id); /* NULL: an unknown node id */
+uint64_t lkg_node_id(const struct lkg_node *node);
+static inline uint32_t lkg_node_index(const struct lkg_node *node)
 {
         return (uint32_t)(node - server.shm->nodes);
 }
-static inline bool node_is_source(const struct lkg_node *node)
+static inline bool lkg_node_is_source(const struct lkg_node *node)
 {
         uint32_t kind = atomic_load(&node->kind);
 
         return kind == LKG_NODE_SOURCE || kind == LKG_NODE_ROOT;
 }
-ssize_t node_read_content(const struct lkg_node *node, char *buf, size_t size, off_t off); /* or -errno */
+static inline bool lkg_node_is_content(const struct lkg_node *node)
+{
+        return atomic_load(&node->kind) == LKG_NODE_CONTENT;
+}
+ssize_t lkg_node_read_content(const struct lkg_node *node, char *buf, size_t size,
+                              off_t off); /* or -errno */
 #define ROOT_INDEX 1u
-int nodes_init(void);
-int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret);
-int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
-                 struct lkg_node **ret);
-/** node_own() - the same for a file whose content we generate: @entry has its size and hash. */
-int node_own(const char *path, const struct lkg_entry *entry, const char *bytes, struct lkg_node **ret);
-uint32_t node_next(uint32_t i);
-size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max);
-bool nodes_are_many(uint32_t owner);
-bool nodes_are_nearly_used(uint32_t owner);
-int node_reserve(uid_t uid);
-void node_unreserve(void);
-/** node_keep() - a successor needs a descriptor: the node is open and may lose its last name. */
-void node_keep(struct lkg_node *node);
-void node_unkeep(struct lkg_node *node);
-bool node_owner(uint64_t id, uint32_t *ret_uid); /* for hooks; false: no such node */
-void node_forget(struct lkg_node *node, uint64_t n);
-int node_fd(struct lkg_node *node);                                 /* O_PATH descriptor, borrowed; -errno */
-int node_path(const struct lkg_node *node, char *buf, size_t size); /* relative to the root; 0 or -errno */
-int node_child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size);
-void node_moved(struct lkg_node *node, uint64_t parent, const char *name);
-struct lkg_node *node_find_source(uint64_t dev, uint64_t ino);
-struct lkg_node *node_find_child(uint64_t parent, const char *name); /* one more lookup counted; or NULL */
-struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir);
-size_t nodes_old_views(uint64_t *ids, size_t max); /* nodes of older generations that the kernel knows */
-struct lkg_node *node_old_view(uint64_t id);       /* one of them, one more lookup counted; or NULL */
-struct lkg_node *node_last(
+int lkg_nodes_init(void);
+int lkg_node_source(uint64_t parent, const char *name, int *fd, const struct stat *st,
+                    struct lkg_node **ret);
+int lkg_node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
+                     const char *bytes, struct lkg_node **ret);
+uint32_t lkg_nodes_next(uint32_t i);
+size_t lkg_nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max);
+bool lkg_nodes_are_many(uint32_t owner);
+bool lkg_nodes_are_nearly_used(uint32_t owner);
+int lkg_node_reserve(uid_t uid);
+void lkg_node_unreserve(void);
+/** lkg_node_keep() - a successor needs a descriptor: the node is open and may lose its last name. */
+void lkg_node_keep(struct lkg_node *node);
+void lkg_node_unkeep(struct lkg_node *node);
+bool lkg_node_owner(uint64_t id, uint32_t *ret_uid); /* for hooks; false: no such node */
+void lkg_node_forget(struct lkg_node *node, uint64_t n);
+int lkg_node_fd(struct lkg_node *node); /* O_PATH descriptor, borrowed; -errno */
+int lkg_node_path(const struct lkg_node *node, char *buf,
+                  size_t size); /* relative to the root; 0 or -errno */
+int lkg_node_child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size);
+void lkg_node_moved(struct lkg_node *node, uint64_t parent, const char *name);
+struct lkg_node *lkg_node_find_source(uint64_t dev, uint64_t ino);
+struct lkg_node *lkg_node_find_child(uint64_t parent,
+                                     const char *name); /* one more lookup counted; or NULL */
+struct lkg_node *lkg_node_placeholder(uint64_t parent, const char *name, bool is_dir);
+size_t lkg_nodes_old_views(uint64_t *ids, size_t max); /* nodes of older generations that the kernel knows */
+struct lkg_node *lkg_node_old_view(uint64_t id);       /* one of them, one more lookup counted; or NULL */
+struct lkg_node *lkg_node_last(
         const char *path); /* the newest text rendered for it, one more lookup counted; or NULL */
-void nodes_retire(const struct lkg_publication *publication);
-void nodes_prune(void);
-void node_attributes(const struct lkg_node *node, struct stat *ret);
+void lkg_nodes_retire(const struct lkg_publication *publication);
+void lkg_nodes_prune(void);
+void lkg_node_attributes(const struct lkg_node *node, struct stat *ret);
 
 /* files.c: open files of the source directory, and files of the view that users have open */
-int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index);
-int file_reserve_for(uint32_t owner, uint32_t *ret_index); /* of quota.h */
-void file_give_back(uint32_t index);
-uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd);
-uint64_t handle_new(void);
+int lkg_file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index);
+int lkg_file_reserve_for(uint32_t owner, uint32_t *ret_index); /* of quota.h */
+void lkg_file_give_back(uint32_t index);
+uint64_t lkg_file_fill(uint32_t index, struct lkg_node *node, int flags, int fd);
+uint64_t lkg_handle_new(void);
 #define LKG_HANDLE_LOOSE (UINT64_C(1) << 31) /* beyond any index */
-/** handle_is_file() - does @fh refer to a record of an open file? Directories and polled files have none. */
-static inline bool handle_is_file(uint64_t fh)
+/** lkg_handle_is_file() - does @fh refer to a record of an open file? Directories and polled files have none. */
+static inline bool lkg_handle_is_file(uint64_t fh)
 {
         return fh != 0 && !(fh & LKG_HANDLE_LOOSE);
 }
-struct lkg_file *file_get(uint64_t fh);
-int file_fd(uint64_t fh);         /* borrowed; reopened after a restart; -errno */
-uid_t file_opener(uint64_t fh);   /* 0 also if unknown */
-uint32_t file_owner(uint64_t fh); /* see quota.h; 0 = unknown */
-bool file_mark_closing(
+struct lkg_file *lkg_file_get(uint64_t fh);
+int lkg_file_fd(uint64_t fh);         /* borrowed; reopened after a restart; -errno */
+uid_t lkg_file_opener(uint64_t fh);   /* 0 also if unknown */
+uint32_t lkg_file_owner(uint64_t fh); /* see quota.h; 0 = unknown */
+bool lkg_file_mark_closing(
         uint64_t fh); /* the kernel has its answer, but the file is still open here; false: no such file */
-void file_close(uint64_t fh);
-void files_init(void);
-void files_recount(void);
-void file_announce_writer(struct lkg_node *node,
-                          int by); /* one more writer is about to open it (or one less) */
+void lkg_file_close(uint64_t fh);
+void lkg_files_recount(void);
+void lkg_file_announce_writer(struct lkg_node *node,
+                              int by); /* one more writer is about to open it (or one less) */
 
 /* inherit.c */
-/** inherit() - free impossible records of a predecessor, before any other use of them; nodes_init() does it for nodes. */
-void inherit(struct lkg_shared *shm);
-/** inherit_node() - the same for one node that is not free. Return: whether it stays. */
-bool inherit_node(struct lkg_node *node);
+/** lkg_inherit() - free impossible records of a predecessor, before any other use of them; lkg_nodes_init() does it for nodes. */
+void lkg_inherit(struct lkg_shared *shm);
+/** lkg_inherit_node() - the same for one node that is not free. Return: whether it stays. */
+bool lkg_inherit_node(struct lkg_node *node);
 
 /* confine.c */
 /**
- * server_confine() - drop capabilities and system calls, for this thread and those that it starts.
+ * lkg_server_confine() - drop capabilities and system calls, for this thread and those that it starts.
  * Return: 0 or -errno.
  */
-int server_confine(struct lkg_error *err);
+int lkg_server_confine(struct lkg_error *err);
 
 /* kept.c: descriptors that the supervisor keeps for our successor; fs.sock */
-/** kept_listen() - listen on fs.sock; before server_confine(), after which no socket can be created. */
-int kept_listen(struct lkg_error *err);
-int kept_init(struct lkg_error *err);
+/** lkg_kept_listen() - listen on fs.sock; before lkg_server_confine(), after which no socket can be created. */
+int lkg_kept_listen(struct lkg_error *err);
+int lkg_kept_init(struct lkg_error *err);
 /**
- * kept_link() - a connection to the engine.
+ * lkg_kept_link() - a connection to the engine.
  * Return: the socket; -EAGAIN: requested, it arrives at hooks->engine_linked().
  */
-int kept_link(void);
+int lkg_kept_link(void);
 /**
- * kept_keep() - have the supervisor keep @fd (which stays the caller's) for @node, a file of @uid.
+ * lkg_kept_keep() - have the supervisor keep @fd (which stays the caller's) for @node, a file of @uid.
  * Return: false: no room.
  */
-bool kept_keep(uint64_t node, uint32_t uid, int fd);
-void kept_drop(uint64_t node);
-int kept_fd(uint64_t node);
-void kept_ready(void);
-/** kept_forget_names() - ask the supervisor to make the kernel drop unused names. */
-void kept_forget_names(void);
+bool lkg_kept_keep(uint64_t node, uint32_t uid, int fd);
+void lkg_kept_drop(uint64_t node);
+int lkg_kept_fd(uint64_t node);
+void lkg_kept_ready(void);
+/** lkg_kept_forget_names() - ask the supervisor to make the kernel drop unused names. */
+void lkg_kept_forget_names(void);
 
 /* caller.c: acting as the caller */
 struct caller {
         bool switched;
 };
-void caller_enter(const struct fuse_ctx *ctx, struct caller *ret);
-void caller_leave(const struct caller *caller);
-bool is_notifier(int tid);
-bool caller_is_notifier(const struct fuse_ctx *ctx);
-/** caller_may_change() - may a caller in this mount namespace change files of the source? If not: EROFS. */
-bool caller_may_change(const struct fuse_ctx *ctx);
-/** caller_may_command() - control/ and bad/. Return: 0; -EACCES not root; -EPERM root of another mount namespace. */
-int caller_may_command(const struct fuse_ctx *ctx);
-/** caller_owner() - the owner for quota.h. Reads /proc for root. */
-uint32_t caller_owner(const struct fuse_ctx *ctx);
+void lkg_caller_enter(const struct fuse_ctx *ctx, struct caller *ret);
+void lkg_caller_leave(const struct caller *caller);
+bool lkg_is_notifier(int tid);
+bool lkg_caller_is_notifier(void);
+/** lkg_caller_may_change() - may a caller in this mount namespace change files of the source? If not: EROFS. */
+bool lkg_caller_may_change(const struct fuse_ctx *ctx);
+/** lkg_caller_may_command() - control/ and bad/. Return: 0; -EACCES not root; -EPERM root of another mount namespace. */
+int lkg_caller_may_command(const struct fuse_ctx *ctx);
+/** lkg_caller_owner() - the owner for quota.h. Reads /proc for root. */
+uint32_t lkg_caller_owner(const struct fuse_ctx *ctx);
 struct quota;
-/** caller_share() - the same, but reads /proc only if @quota is crowded. */
-uint32_t caller_share(const struct fuse_ctx *ctx, const struct quota *quota);
-/** caller_is_root() - in the initial user namespace, whatever its mount namespace. */
-bool caller_is_root(const struct fuse_ctx *ctx);
-/** caller_is_host_root() - root in the host's user and mount namespaces, whatever is configured. */
-bool caller_is_host_root(const struct fuse_ctx *ctx);
-void caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
-ssize_t caller_read_proc(int tid, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
+/** lkg_caller_share() - the same, but reads /proc only if @quota is crowded. */
+uint32_t lkg_caller_share(const struct fuse_ctx *ctx, const struct quota *quota);
+/** lkg_caller_is_root() - in the initial user namespace, whatever its mount namespace. */
+bool lkg_caller_is_root(const struct fuse_ctx *ctx);
+/** lkg_caller_is_host_root() - root in the host's user and mount namespaces, whatever is configured. */
+bool lkg_caller_is_host_root(const struct fuse_ctx *ctx);
+void lkg_caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
+ssize_t lkg_caller_read_proc(int tid, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
 
 /* matching.c */
-/** unit_holds() - according to @cgroups, the text of /proc/<tid>/cgroup, is the thread in @unit? */
-bool unit_holds(const char *cgroups, const char *unit);
+/** lkg_unit_holds() - according to @cgroups, the text of /proc/<tid>/cgroup, is the thread in @unit? */
+bool lkg_unit_holds(const char *cgroups, const char *unit);
 
 /**
- * cgroup_matches() - is the thread in a control group whose path matches @pattern (fnmatch(3), `*` within
+ * lkg_cgroup_matches() - is the thread in a control group whose path matches @pattern (fnmatch(3), `*` within
  * one name)?
  */
-bool cgroup_matches(const char *cgroups, const char *pattern);
+bool lkg_cgroup_matches(const char *cgroups, const char *pattern);
 
 struct lkg_program_file {
         dev_t dev;
         ino_t ino; /* 0 = it does not exist, or is not known */
 };
-/** program_file() - the file at @path, which a rule names. Waits only briefly for its file system. */
-struct lkg_program_file program_file(const char *path);
+/** lkg_program_file() - the file at @path, which a rule names. Waits only briefly for its file system. */
+struct lkg_program_file lkg_program_file(const char *path);
 /**
- * program_file_expect() - look at @path once, without waiting: on a machine that has just booted the first look may
+ * lkg_program_file_expect() - look at @path once, without waiting: on a machine that has just booted the first look may
  * take longer than anybody waits, and the process that asks is not looked at again.
  */
-void program_file_expect(const char *path);
+void lkg_program_file_expect(const char *path);
 
 /* opener.c: processes that open a component's file; @started: component, pid and start time of one */
-void opener_looked(int tid, const struct lkg_node *node); /* this thread has looked up this view file */
+void lkg_opener_looked(int tid, const struct lkg_node *node); /* this thread has looked up this view file */
 /**
- * opener_came_by_name() - was @node the result of this thread's last lookup? Then it can look it up again.
+ * lkg_opener_came_by_name() - was @node the result of this thread's last lookup? Then it can look it up again.
  */
-bool opener_came_by_name(int tid, const struct lkg_node *node);
-bool opener_known(const struct lkg_message *started, uint64_t *ret_generation); /* the newest one recorded */
-void opener_told(const struct lkg_message *started); /* the engine knows of @started->number, or will */
-/** opener_refuse() - may question @started->ticket be answered with ESTALE? Once per process. */
-bool opener_refuse(const struct lkg_message *started);
+bool lkg_opener_came_by_name(int tid, const struct lkg_node *node);
+bool lkg_opener_known(const struct lkg_message *started,
+                      uint64_t *ret_generation);         /* the newest one recorded */
+void lkg_opener_told(const struct lkg_message *started); /* the engine knows of @started->number, or will */
+/** lkg_opener_refuse() - may question @started->ticket be answered with ESTALE? Once per process. */
+bool lkg_opener_refuse(const struct lkg_message *started);
 
 /* source-path.c */
-/** source_stat() - as the kernel has it cached, without asking the file system. Return: 0 or -errno. */
-int source_stat(int dirfd, const char *name, int flags, struct stat *ret);
+/** lkg_source_stat() - as the kernel has it cached, without asking the file system. Return: 0 or -errno. */
+int lkg_source_stat(int dirfd, const char *name, int flags, struct stat *ret);
 /**
- * source_open_path() - open() that does not wait for a lease, except in a helper.
+ * lkg_source_open_path() - open() that does not wait for a lease, except in a helper.
  * Return: a descriptor; -errno; -EAGAIN with task.again: a helper has to do it.
  */
-int source_open_path(const char *path, int flags);
+int lkg_source_open_path(const char *path, int flags);
 
 /* start.c */
 /**
- * start_park() - recognise a component that opens a view file.
- * Return: NULL: reply at once; otherwise make the reply and call start_submit(): it is sent when the engine
- * has answered.
+ * lkg_start_park() - recognise a component that opens a view file.
+ * Return: true: the reply is sent when the engine has answered.
  */
-struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node);
-void start_submit(struct lkg_parked *parked);
+bool lkg_start_park(const struct fuse_ctx *ctx, const struct lkg_node *node);
 
 /* health.c: does the engine answer? */
-bool health_is_down(uint64_t now_ns); /* known to be silent for more than a second; does not ask */
-void health_heard(void);              /* a message of the engine has arrived */
+bool lkg_health_is_down(uint64_t now_ns); /* known to be silent for more than a second; does not ask */
+void lkg_health_heard(void);              /* a message of the engine has arrived */
 /**
- * health_find_out() - is the engine down? Waits at most a second. @send: asks it; the answer arrives at
- * health_heard().
+ * lkg_health_find_out() - is the engine down? Waits at most a second. @send: asks it; the answer arrives at
+ * lkg_health_heard().
  */
-bool health_find_out(void (*send)(void));
-void health_waited(uint64_t timeout_ns); /* a caller has waited this long in vain */
+bool lkg_health_find_out(void (*send)(void));
+void lkg_health_waited(uint64_t timeout_ns); /* a caller has waited this long in vain */
 
 /* outage.c: status while it does not */
 /**
- * outage_answer() - the engine has not rendered @entry: the last text that is still known, or one that says so.
+ * lkg_outage_answer() - the engine has not rendered @entry: the last text that is still known, or one that says so.
  * Return: 0 or -errno.
  */
-int outage_answer(const struct lkg_publication *publication, const struct lkg_entry *entry,
-                  struct lkg_node **ret);
+int lkg_outage_answer(const struct lkg_publication *publication, const struct lkg_entry *entry,
+                      struct lkg_node **ret);
 /**
- * outage_node() - the node of a status file that health.c completes or replaces.
+ * lkg_outage_node() - the node of a status file that health.c completes or replaces.
  * Return: 0; -ENOENT: show @entry; -EAGAIN: the publication was replaced, look again; another -errno.
  */
-int outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
-                struct lkg_node **ret);
+int lkg_outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
+                    struct lkg_node **ret);
 
 /* relay.c */
-void announce_newer(void); /* hooks: that the current publication is another one than the last time */
+void lkg_announce_newer(void); /* hooks: that the current publication is another one than the last time */
 
 /* engine-link.c */
-void engine_ask(void); /* ping; the answer arrives at health_heard() */
+void lkg_link_ask(void); /* ping; the answer arrives at lkg_health_heard() */
 /**
- * engine_render() - have the engine render @path, or with a slash at its end the names in it. Only a helper waits; else
+ * lkg_link_render() - have the engine render @path, or with a slash at its end the names in it. Only a helper waits; else
  * task.again is set.
  * Return: 0; -ENOENT; -ETIMEDOUT: it does not answer; -EBADMSG; another -errno.
  */
-int engine_render(const char *path, struct lkg_rendered *ret);
-void engine_linked(int fd); /* hooks */
-/** engine_loaded() - tell the engine which publication is served. */
-void engine_loaded(uint64_t number);
-int engine_init(struct lkg_error *err);
-struct lkg_parked *engine_park(enum lkg_message_type type);
-void engine_submit(struct lkg_parked *parked);
-bool engine_tell(const struct lkg_message *message); /* false: there is no engine */
-void engine_changed(const char *path, uid_t uid);
-void engine_text(struct lkg_message *message, const char *text, size_t size);
-void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size);
-bool engine_is_parked(uint64_t unique);
+int lkg_link_render(const char *path, struct lkg_rendered *ret);
+void lkg_link_made(int fd); /* hooks */
+/** lkg_link_loaded() - tell the engine which publication is served. */
+void lkg_link_loaded(uint64_t number);
+int lkg_link_init(struct lkg_error *err);
+struct lkg_parked *lkg_link_park(enum lkg_message_type type);
+void lkg_link_submit(struct lkg_parked *parked);
+bool lkg_link_tell(const struct lkg_message *message); /* false: there is no engine */
+void lkg_link_changed(const char *path, uid_t uid);
+void lkg_link_text(struct lkg_message *message, const char *text, size_t size);
+void lkg_link_named_text(struct lkg_message *message, const char *name, const char *text, size_t size);
+bool lkg_link_is_parked(uint64_t unique);
 
 /* source-names.c: names, attributes */
-void source_entry(struct lkg_node *node, const struct lkg_node *dir, const struct stat *st,
-                  struct fuse_entry_param *ret);
-int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
-int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret);
+int lkg_source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
+int lkg_source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret);
 /**
- * source_unless_lost() - the caller was released and does not know @entry: forget it, too. After the reply.
+ * lkg_source_unless_lost() - the caller was released and does not know @entry: forget it, too. After the reply.
  */
-void source_unless_lost(const struct fuse_entry_param *entry);
-const char *source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size);
-double source_attr_timeout(const struct stat *st);
+void lkg_source_unless_lost(const struct fuse_entry_param *entry);
+int lkg_source_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry);
+const char *lkg_source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size);
 /**
- * source_attributes() - of the inode now, even if it has no name.
+ * lkg_source_attributes() - of the inode now, even if it has no name.
  * Return: 0 or -errno; -ESTALE: it is gone.
  */
-int source_attributes(struct lkg_node *node, struct stat *ret);
-void source_getattr(fuse_req_t req, struct lkg_node *node);
-void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
-                    struct fuse_file_info *fi);
-void source_readlink(fuse_req_t req, struct lkg_node *node);
-/** source_park() - a parked record if @path belongs to a layer, else NULL. */
-struct lkg_parked *source_park(const char *path);
-void source_reply(fuse_req_t req,
-                  const char *path); /* success, after the engine has judged the change of @path */
+int lkg_source_attributes(struct lkg_node *node, struct stat *ret);
+int lkg_source_getattr(fuse_req_t req, struct lkg_node *node);
+int lkg_source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
+                       struct fuse_file_info *fi);
+int lkg_source_readlink(fuse_req_t req, struct lkg_node *node);
+/** lkg_source_park() - the reply waits for the engine's judgement if @path belongs to a layer. */
+void lkg_source_park(const char *path);
 
 /* source-change.c: creating, removing and renaming names */
-void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode,
-                   struct fuse_file_info *fi);
-void source_make(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode, dev_t rdev,
-                 const char *link);
-void source_link(fuse_req_t req, struct lkg_node *node, struct lkg_node *dir, const char *name);
-void source_unlink(fuse_req_t req, struct lkg_node *dir, const char *name, int flags);
-void source_rename(fuse_req_t req, struct lkg_node *dir, const char *name, struct lkg_node *newdir,
-                   const char *newname, unsigned flags);
+int lkg_source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode,
+                      struct fuse_file_info *fi);
+int lkg_source_make(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode, dev_t rdev,
+                    const char *link);
+int lkg_source_link(fuse_req_t req, struct lkg_node *node, struct lkg_node *dir, const char *name);
+int lkg_source_unlink(struct lkg_node *dir, const char *name, int flags);
+int lkg_source_rename(struct lkg_node *dir, const char *name, struct lkg_node *newdir, const char *newname,
+                      unsigned flags);
 
 /* source-io.c: open files */
-int source_open_node(struct lkg_node *node, int flags); /* a separate descriptor, or -errno */
-/** source_closed() - the last close of @fh: closes its file, and reports it if nothing else does. */
-void source_closed(uint64_t fh);
-void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
-void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
-void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
-                  struct fuse_file_info *fi);
-void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
-void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fuse_file_info *fi);
-void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
-void source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fuse_file_info *fi);
+int lkg_source_open_node(struct lkg_node *node, int flags); /* a separate descriptor, or -errno */
+/** lkg_source_closed() - the last close of @fh: closes its file, and reports it if nothing else does. */
+void lkg_source_closed(uint64_t fh);
+int lkg_source_open_file(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+int lkg_source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
+int lkg_source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
+                     struct fuse_file_info *fi);
+int lkg_source_flush(struct lkg_node *node, struct fuse_file_info *fi);
+int lkg_source_fsync(struct lkg_node *node, int datasync, struct fuse_file_info *fi);
+
+int lkg_source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fuse_file_info *fi);
 
 /* listing.c: directories */
-void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh);
-void listing_close(uint64_t fh);
+int lkg_listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh);
+void lkg_listing_close(uint64_t fh);
 
 /* view-files.c: the files of the publication */
-int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
-void view_entry(struct lkg_node *node, struct fuse_entry_param *ret);
+int lkg_view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
+void lkg_view_entry(struct lkg_node *node, struct fuse_entry_param *ret);
 /**
- * view_takes_commands() - is a write to it a command? (In bad/ it is, although names there are read like any
+ * lkg_view_takes_commands() - is a write to it a command? (In bad/ it is, although names there are read like any
  * content.)
  */
-bool view_takes_commands(const struct lkg_node *node, bool writes);
-void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
-void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off);
-void view_setattr(fuse_req_t req, struct lkg_node *node, int valid);
-void view_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
-void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
-void view_wake_pollers(void);
-void view_recount_pollers(void);
-void view_closed(uint64_t fh);
-struct lkg_node *view_through(const struct lkg_node *node);
-struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command);
+bool lkg_view_takes_commands(const struct lkg_node *node, bool writes);
+int lkg_view_file_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+int lkg_view_file_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off);
+int lkg_view_getattr(fuse_req_t req, const struct lkg_node *node);
+int lkg_view_setattr(fuse_req_t req, struct lkg_node *node, int valid);
+int lkg_view_file_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
+void lkg_view_poll(fuse_req_t req, struct lkg_node *node);
+void lkg_view_wake_pollers(void);
+void lkg_view_recount_pollers(void);
+void lkg_view_closed(uint64_t fh);
+struct lkg_node *lkg_view_through(const struct lkg_node *node);
+int lkg_view_file_command(fuse_req_t req, unsigned component, const char *command, struct lkg_message **ret);
 
 /* bad-names.c: names that root creates and removes */
-void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_file_info *fi);
-void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name);
-void bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
-void bad_unlink(fuse_req_t req, struct lkg_node *dir, const char *name);
+int lkg_bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_file_info *fi);
+int lkg_bad_make(fuse_req_t req, struct lkg_node *dir, const char *name);
+int lkg_bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
+int lkg_bad_unlink(fuse_req_t req, struct lkg_node *dir, const char *name);
 
 /* xattr.c */
-void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t size);
-void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size);
-void xattr_set(fuse_req_t req, struct lkg_node *node, const char *name, const char *value, size_t size,
-               int flags);
-void xattr_remove(fuse_req_t req, struct lkg_node *node, const char *name);
+int lkg_xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t size);
+int lkg_xattr_list(fuse_req_t req, struct lkg_node *node, size_t size);
+int lkg_xattr_set(struct lkg_node *node, const char *name, const char *value, size_t size, int flags);
+int lkg_xattr_remove(struct lkg_node *node, const char *name);
 
-/* source-watch.c: inotify on the source directory; what happens there goes to relay_event() */
-int watch_init(struct lkg_error *err);
-void watch_add(struct lkg_node *dir);
-void watch_drop(uint32_t index);
+/* source-watch.c: inotify on the source directory; what happens there goes to lkg_relay_event() */
+int lkg_watch_init(struct lkg_error *err);
+void lkg_watch_directory(struct lkg_node *dir);
+void lkg_watch_drop(uint32_t index);
 
 /* own-changes.c: changes behind the mount, and our own */
-void relay_event(uint64_t dir, uint32_t mask, const char *name); /* of inotify */
-void relay_ring(void);                                           /* after events */
-void notifier_ring(void);                                        /* there is work for it */
-void relay_begin(uint64_t dir, const char *name);                /* we are about to change this name */
-void relay_end(uint64_t dir, const char *name); /* we have changed it: the current file is ours */
-/* relay.c: work for the notifier. relay_lookup() and similar functions return true if they have answered. */
-bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name);
-bool relay_refuse(fuse_req_t req); /* replies: the notifier makes no such request */
-bool relay_matches(fuse_req_t req, const struct lkg_node *dir,
-                   const char *name); /* the notifier's current job */
-bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name);
-bool relay_remove(fuse_req_t req, struct lkg_node *dir, const char *name);
-bool relay_touch(fuse_req_t req, struct lkg_node *node);
-bool relay_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+void lkg_relay_event(uint64_t dir, uint32_t mask, const char *name); /* of inotify */
+void lkg_relay_ring(void);                                           /* after events */
+void lkg_notifier_ring(void);                                        /* there is work for it */
+void lkg_relay_begin(uint64_t dir, const char *name);                /* we are about to change this name */
+void lkg_relay_end(uint64_t dir, const char *name); /* we have changed it: the current file is ours */
+/* relay.c: work for the notifier, and what it asks */
+int lkg_relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name); /* 0: like anybody else's */
+int lkg_relay_make(fuse_req_t req, struct lkg_node *dir, const char *name);
+int lkg_relay_remove(const struct lkg_node *dir, const char *name);
+int lkg_relay_open(fuse_req_t req, struct fuse_file_info *fi);

@@ -26,7 +26,7 @@ static bool terminated(const char *text, size_t size)
 
 /* ---- nodes ---- */
 
-bool inherit_node(struct lkg_node *node)
+bool lkg_inherit_node(struct lkg_node *node)
 {
         uint32_t kind = atomic_load(&node->kind);
         bool sound = kind > LKG_NODE_ROOT && kind < _LKG_NODE_KIND_MAX && node->incarnation != 0 &&
@@ -46,7 +46,7 @@ static void mend_root(struct lkg_shared *shm)
 
         bound(&shm->n_nodes, LKG_NODES);
         if (atomic_load(&root->kind) != LKG_NODE_ROOT || root->incarnation != 0)
-                atomic_store(&root->kind, LKG_NODE_FREE); /* nodes_init() creates it again */
+                atomic_store(&root->kind, LKG_NODE_FREE); /* lkg_nodes_init() creates it again */
 }
 
 /* ---- files ---- */
@@ -69,7 +69,7 @@ static void mend_files(struct lkg_shared *shm)
 static void mend_slots(struct lkg_shared *shm)
 {
         for (size_t i = 0; i < lkg_shared_slots(shm); i++) {
-                struct lkg_slot *slot = lkg_shared_slot(shm, i);
+                struct lkg_slot *slot = &shm->slots[i];
 
                 if (atomic_load(&slot->state) > LKG_SLOT_HELD)
                         atomic_store(&slot->state, LKG_SLOT_FREE);
@@ -105,7 +105,7 @@ static void mend_relay(struct lkg_shared *shm)
                 atomic_store(&shm->notify.relay_head, tail);
 }
 
-void inherit(struct lkg_shared *shm)
+void lkg_inherit(struct lkg_shared *shm)
 {
         mend_root(shm);
         mend_files(shm);

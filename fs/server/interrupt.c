@@ -20,26 +20,25 @@
  * treated like a killed caller after a second: it has other work to do.
  */
 #include <signal.h>
-#include <sys/timerfd.h>
 
-#include "held-requests.h"
+#include "requests.h"
 
 #define LOOK_NS (100 * LKG_NSEC_PER_MSEC)
 #define WAKE    SIGUSR2
 #define ROOT_NS (10 * LKG_NSEC_PER_SEC)
 
-static int timer = -EBADF;
+static _Atomic bool look_now;
 
 static void on_wake(int number)
 {
         (void)number; /* only so that a system call returns */
 }
 
-void interrupt_watch(void)
+void lkg_interrupts_init(void)
 {
-        const struct itimerspec when = { .it_value.tv_nsec = LOOK_NS };
+        const struct sigaction action = { .sa_handler = on_wake };
 
-        (void)timerfd_settime(timer, 0, &when, NULL);
+        (void)sigaction(WAKE, &action, NULL);
 }
 
 static bool has_kill(const char *status, const char *name)
@@ -54,190 +53,121 @@ static bool is_being_killed(int tid)
 {
         char status[4096];
 
-        return caller_read_proc(tid, "status", status, sizeof(status)) > 0 &&
+        return lkg_caller_read_proc(tid, "status", status, sizeof(status)) > 0 &&
                (has_kill(status, "\nSigPnd:") || has_kill(status, "\nShdPnd:"));
 }
 
 /* Lock held. */
-static void let_go(struct held *h, int error)
+static void let_go(struct lkg_slot *slot, int error)
 {
-        const struct fuse_in_header *header = (const void *)h->slot->buf;
-        const struct fuse_out_header out = { .len = sizeof(out), .error = error, .unique = header->unique };
+        const struct fuse_out_header out = { .len = sizeof(out),
+                                             .error = error,
+                                             .unique = lkg_slot_header(slot)->unique };
 
-        if (!task_claim(slot_number(h->slot)))
+        if (!lkg_slot_claim(slot))
                 return; /* its answer is about to be sent */
-        memcpy(h->slot->reply, &out, sizeof(out));
-        atomic_store_explicit(&h->slot->reply_size, (uint32_t)sizeof(out), memory_order_release);
-        kernel_send_raw(&out, sizeof(out));
+        memcpy(slot->reply, &out, sizeof(out));
+        atomic_store_explicit(&slot->reply_size, (uint32_t)sizeof(out), memory_order_release);
+        lkg_kernel_send_raw(&out, sizeof(out));
 }
 
-/* May the system call behind it return EINTR? Not close(), which callers do not repeat. */
+/* truncate(), chmod() and chown(); not utimensat() */
 static bool may_be_interrupted(const struct fuse_in_header *header)
 {
-        static const uint32_t calls[] = {
-                FUSE_OPEN,  FUSE_CREATE, FUSE_READ,      FUSE_WRITE,
-                FUSE_FSYNC, FUSE_STATFS, FUSE_FALLOCATE, FUSE_COPY_FILE_RANGE,
-        };
+        const struct fuse_setattr_in *in = (const void *)(header + 1);
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(calls); i++)
-                if (header->opcode == calls[i])
-                        return true;
-        return header->opcode == FUSE_SETATTR && /* truncate(), chmod(), chown(); not utimensat() */
-               !(((const struct fuse_setattr_in *)(const void *)(header + 1))->valid &
-                 (FATTR_ATIME | FATTR_MTIME));
-}
-
-struct look {
-        size_t number;
-        uint64_t unique, since_ns;
-        int tid;
-        bool killed, patient, late;
-        bool signalled, locks_root;
-};
-
-/* Lock held. */
-static bool may_lack_share(const struct held *h)
-{
-        return h->locks_others_out && !h->running && !h->replay;
+        return lkg_request_is(header, REQUEST_EINTR) &&
+               !(header->opcode == FUSE_SETATTR && in->valid & (FATTR_ATIME | FATTR_MTIME));
 }
 
 /*
- * Lock held. It arrived together with requests of the same user, which run now, and waits with a lock that
- * others need.
+ * Lock held. The error that ends the wait of its caller, 0 = none. -EBUSY: it arrived together with requests of the same user, which
+ * run now, and waits with a lock that others need.
  */
-static bool lacks_share(const struct held *h)
+static int judge(const struct held_job *job, uint64_t now_ns)
 {
-        return may_lack_share(h) && !held_may_run(h->owner, h->dev);
+        const struct fuse_in_header *header = lkg_slot_header(job->slot);
+        uint64_t waited_ns = now_ns - atomic_load(&job->slot->since_ns);
+        bool patient = job->interrupted && waited_ns >= PATIENT_NS, waits = !job->running && !job->replay;
+        int tid = (int)header->pid;
+        bool killed =
+                job->interrupted && (tid == 0 || lkg_is_notifier(tid) ? patient : is_being_killed(tid));
+
+        if (job->running && (killed || patient))
+                (void)pthread_kill(job->thread, WAKE);
+        if (killed)
+                return -EINTR;
+        if (job->locks_root && waited_ns >= ROOT_NS)
+                return -ETIMEDOUT;
+        if (waits && job->locks_others_out && !lkg_held_may_run(job))
+                return -EBUSY;
+        return waits && patient && may_be_interrupted(header) ? -EINTR : 0;
 }
 
-/* Return: the number of entries in @looks. */
-static size_t collect(struct look looks[static ALL_SLOTS])
+/* Return: a request that is over and that no thread has: its slot has to be freed, without the lock. */
+static struct lkg_slot *look_at_all(bool *ret_watched)
 {
-        size_t n = 0;
-
-        (void)pthread_mutex_lock(&held_lock);
-        for (size_t i = 0; i < ALL_SLOTS; i++) {
-                const struct fuse_in_header *header;
-
-                if (!held[i].slot ||
-                    !(held[i].interrupted || held[i].locks_root || may_lack_share(&held[i])))
-                        continue;
-                header = (const void *)held[i].slot->buf;
-                looks[n++] = (struct look){ .number = i,
-                                            .unique = header->unique,
-                                            .since_ns = atomic_load(&held[i].slot->since_ns),
-                                            .signalled = held[i].interrupted,
-                                            .locks_root = held[i].locks_root,
-                                            .tid = (int)header->pid };
-        }
-        (void)pthread_mutex_unlock(&held_lock);
-        return n;
-}
-
-/* Has it finished? Then its slot has to be freed, after the lock is released. */
-static struct lkg_slot *act(const struct look *look)
-{
-        struct held *h = &held[look->number];
-        const struct fuse_in_header *header;
         struct lkg_slot *over = NULL;
-        bool ends, lacks;
+        uint64_t now_ns;
 
-        (void)pthread_mutex_lock(&held_lock);
-        header = h->slot ? (const void *)h->slot->buf : NULL;
-        if (header && header->unique == look->unique) {
-                if (h->running && (look->killed || look->patient))
-                        (void)pthread_kill(h->thread, WAKE);
-                lacks = lacks_share(h);
-                ends = look->killed || look->late || lacks ||
-                       (look->patient && !h->running && !h->replay && may_be_interrupted(header));
-                if (ends)
-                        let_go(h, look->killed ? -EINTR : look->late ? -ETIMEDOUT : lacks ? -EBUSY : -EINTR);
-                if (ends && !h->running) {
-                        h->running = true; /* no thread takes it now */
-                        held_count_run(h->owner, 1);
-                        over = h->slot;
+        *ret_watched = false;
+        (void)pthread_mutex_lock(&lkg_held_lock);
+        now_ns = lkg_boottime_ns(); /* no request here is younger */
+        for (struct held_job *job = lkg_held_jobs; job && !over; job = job->next) {
+                int error;
+
+                if (!job->slot || !(job->interrupted || job->locks_root || job->locks_others_out))
+                        continue;
+                *ret_watched = *ret_watched || job->interrupted || job->locks_root || !job->running;
+                error = judge(job, now_ns);
+                if (error < 0)
+                        let_go(job->slot, error);
+                if (error < 0 && !job->running) {
+                        lkg_held_run(job); /* no other thread takes it now */
+                        over = job->slot;
                 }
         }
-        (void)pthread_mutex_unlock(&held_lock);
+        (void)pthread_mutex_unlock(&lkg_held_lock);
         return over;
 }
 
-static void judge(struct look *look)
+uint64_t lkg_interrupts_look(uint64_t now_ns)
 {
-        uint64_t waited_ns = lkg_boottime_ns() - look->since_ns;
+        static uint64_t next_ns;
+        struct lkg_slot *over;
+        bool watched;
 
-        look->late = look->locks_root && waited_ns >= ROOT_NS;
-        if (!look->signalled)
-                return;
-        look->patient = waited_ns >= PATIENT_NS;
-        look->killed = look->tid == 0 || is_notifier(look->tid) ? look->patient : is_being_killed(look->tid);
-}
-
-static void look_at_all(void)
-{
-        static struct look looks[ALL_SLOTS];
-        size_t n = collect(looks);
-
-        for (size_t i = 0; i < n; i++) {
-                struct look *look = &looks[i];
-                struct lkg_slot *over;
-
-                judge(look);
-                over = act(look);
-                if (!over)
-                        continue;
-                held_end(over);
-                slot_free(over);
+        if (!atomic_exchange(&look_now, false) && now_ns < next_ns)
+                return next_ns;
+        while ((over = look_at_all(&watched))) {
+                lkg_held_end(over);
+                lkg_slot_free(over);
         }
-        if (n > 0)
-                interrupt_watch();
-}
-
-static int on_look(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-        uint64_t expirations;
-
-        (void)source;
-        (void)revents;
-        (void)userdata;
-        (void)!read(fd, &expirations, sizeof(expirations));
-        look_at_all();
-        return 0;
+        next_ns = watched ? now_ns + LOOK_NS : 0;
+        return watched ? next_ns : UINT64_MAX;
 }
 
 /*
  * Has no reply. A request that is not held is answered soon; an answer of ENOSYS would disable interrupts
  * for good.
  */
-void interrupt_request(const struct fuse_in_header *header)
+void lkg_interrupt_request(const struct fuse_in_header *header)
 {
         const struct fuse_interrupt_in *in = (const void *)(header + 1);
-        const struct itimerspec now = { .it_value.tv_nsec = 1 };
 
         for (size_t i = 0; i < lkg_shared_slots(server.shm); i++) {
-                struct lkg_slot *slot = slot_at(i);
-                const struct fuse_in_header *of = (const void *)slot->buf;
+                struct lkg_slot *slot = &server.shm->slots[i];
 
-                if (atomic_load(&slot->state) < LKG_SLOT_BUSY || of->unique != in->unique)
+                if (atomic_load(&slot->state) < LKG_SLOT_BUSY || lkg_slot_header(slot)->unique != in->unique)
                         continue;
-                task_mark_interrupted(i);
-                (void)pthread_mutex_lock(&held_lock);
-                if (held[i].slot == slot && of->unique == in->unique)
-                        held[i].interrupted = true;
-                (void)pthread_mutex_unlock(&held_lock);
-                (void)timerfd_settime(timer, 0, &now, NULL);
+                lkg_slot_mark_interrupted(slot);
+                (void)pthread_mutex_lock(&lkg_held_lock);
+                for (struct held_job *job = lkg_held_jobs; job; job = job->next)
+                        if (job->slot == slot && lkg_slot_header(slot)->unique == in->unique)
+                                job->interrupted = true;
+                (void)pthread_mutex_unlock(&lkg_held_lock);
+                atomic_store(&look_now, true);
+                server.hooks->watch();
                 return;
         }
-}
-
-int interrupts_init(void)
-{
-        const struct sigaction action = { .sa_handler = on_wake };
-
-        if (sigaction(WAKE, &action, NULL) < 0)
-                return -errno;
-        timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (timer < 0)
-                return -errno;
-        return sd_event_add_io(server.event, NULL, timer, EPOLLIN, on_look, NULL);
 }

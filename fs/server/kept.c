@@ -24,6 +24,13 @@ static size_t n_kept;
 static int listening = -EBADF;
 static int first_link = -EBADF; /* the connection to the engine that arrived with the kept descriptors */
 
+/* Lock held. Nothing is kept for a supervisor that is gone: its successor gets everything (hand_over()). */
+static void tell(enum lkg_handover_type type, uint64_t node, const int *fd)
+{
+        if (server.supervisor >= 0)
+                (void)lkg_handover_send(server.supervisor, type, node, fd, fd ? 1 : 0);
+}
+
 /* Lock held. */
 static int find(uint64_t node)
 {
@@ -33,7 +40,7 @@ static int find(uint64_t node)
         return -1;
 }
 
-int kept_fd(uint64_t node)
+int lkg_kept_fd(uint64_t node)
 {
         int i, fd = -ESTALE;
 
@@ -76,7 +83,7 @@ static void say_full(uint32_t uid)
                        uid);
 }
 
-bool kept_keep(uint64_t node, uint32_t uid, int fd)
+bool lkg_kept_keep(uint64_t node, uint32_t uid, int fd)
 {
         bool there;
 
@@ -89,14 +96,13 @@ bool kept_keep(uint64_t node, uint32_t uid, int fd)
                 kept[n_kept].uid = uid;
                 kept[n_kept++].fd = fd;
                 there = true;
-                if (server.supervisor >= 0)
-                        (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_KEEP, node, &fd, 1);
+                tell(LKG_HANDOVER_KEEP, node, &fd);
         }
         (void)pthread_mutex_unlock(&server.kept_lock);
         return there;
 }
 
-void kept_drop(uint64_t node)
+void lkg_kept_drop(uint64_t node)
 {
         int i;
 
@@ -105,36 +111,32 @@ void kept_drop(uint64_t node)
         if (i >= 0) {
                 (void)close(kept[i].fd);
                 kept[i] = kept[--n_kept];
-                if (server.supervisor >= 0)
-                        (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_DROP, node, NULL, 0);
+                tell(LKG_HANDOVER_DROP, node, NULL);
         }
         (void)pthread_mutex_unlock(&server.kept_lock);
 }
 
-void kept_ready(void)
+void lkg_kept_ready(void)
 {
-        if (server.supervisor >= 0)
-                (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_READY, 0, NULL, 0);
+        tell(LKG_HANDOVER_READY, 0, NULL);
 }
 
-int kept_link(void)
+int lkg_kept_link(void)
 {
         int fd = LKG_STEAL_FD(first_link);
 
         if (fd >= 0)
                 return fd;
         (void)pthread_mutex_lock(&server.kept_lock);
-        if (server.supervisor >= 0)
-                (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_LINK, 0, NULL, 0);
+        tell(LKG_HANDOVER_LINK, 0, NULL);
         (void)pthread_mutex_unlock(&server.kept_lock);
         return -EAGAIN;
 }
 
-void kept_forget_names(void)
+void lkg_kept_forget_names(void)
 {
         (void)pthread_mutex_lock(&server.kept_lock);
-        if (server.supervisor >= 0)
-                (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_FORGET, 0, NULL, 0);
+        tell(LKG_HANDOVER_FORGET, 0, NULL);
         (void)pthread_mutex_unlock(&server.kept_lock);
 }
 
@@ -253,7 +255,7 @@ static int take_kept(void)
         }
 }
 
-int kept_listen(struct lkg_error *err)
+int lkg_kept_listen(struct lkg_error *err)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         LKG_CLEANUP(lkg_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -270,7 +272,7 @@ int kept_listen(struct lkg_error *err)
         return 0;
 }
 
-int kept_init(struct lkg_error *err)
+int lkg_kept_init(struct lkg_error *err)
 {
         int r = take_kept();
 

@@ -4,7 +4,7 @@
 
 #include "file-server.h"
 
-void kernel_send_raw(const void *data, size_t size)
+void lkg_kernel_send_raw(const void *data, size_t size)
 {
         const struct fuse_out_header *out = data;
 
@@ -28,12 +28,12 @@ static int invalidate(uint64_t node)
         return write(server.device, &message, sizeof(message)) < 0 ? -errno : 0;
 }
 
-void kernel_invalidate_attributes(uint64_t node)
+void lkg_kernel_invalidate_attributes(uint64_t node)
 {
         (void)invalidate(node);
 }
 
-void kernel_forget_name(uint64_t parent, const char *name)
+void lkg_kernel_forget_name(uint64_t parent, const char *name)
 {
         size_t size = strlen(name);
         struct fuse_notify_inval_entry_out inval = { .parent = parent, .namelen = (uint32_t)size };
@@ -46,7 +46,7 @@ void kernel_forget_name(uint64_t parent, const char *name)
         (void)!writev(server.device, iov, LKG_ARRAY_SIZE(iov)); /* ENOENT: the kernel no longer knows it */
 }
 
-bool kernel_knows(uint64_t node)
+bool lkg_kernel_knows(uint64_t node)
 {
         return invalidate(node) != -ENOENT;
 }

@@ -113,7 +113,7 @@ static void put_stream(struct stream stream)
         end_stream(&out);
 }
 
-void listing_close(uint64_t fh)
+void lkg_listing_close(uint64_t fh)
 {
         struct stream stream = take_stream(fh, 0);
 
@@ -189,7 +189,7 @@ static int add_asked(struct listing *listing, const char *dir)
                 struct lkg_rendered rendered;
                 size_t size = 0;
 
-                r = engine_render(path, &rendered);
+                r = lkg_link_render(path, &rendered);
                 if (r == 0)
                         r = lkg_publication_read_blob(server.blobs, rendered.sha256, rendered.size, &names,
                                                       &size);
@@ -216,9 +216,9 @@ static int add_real(struct listing *listing, const struct lkg_publication *publi
         fd = -EBADF; /* closed with the stream */
         while (r == 0 && (errno = 0, d = readdir(stream))) {
                 if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
-                    publication_hides(publication, d->d_name) ||
+                    lkg_publication_hides(publication, d->d_name) ||
                     lkg_publication_find(publication, d->d_name) ||
-                    publication_rule(publication, LKG_RULE_ALIAS, d->d_name))
+                    lkg_publication_rule(publication, LKG_RULE_ALIAS, d->d_name))
                         continue;
                 r = add_item(listing, d->d_name, offset_of(d->d_name), d->d_ino, DTTOIF(d->d_type));
         }
@@ -245,7 +245,7 @@ static int add_real(struct listing *listing, const struct lkg_publication *publi
 static int add_doors(struct listing *listing)
 {
         uint64_t ids[1024];
-        size_t n = nodes_old_views(ids, LKG_ARRAY_SIZE(ids));
+        size_t n = lkg_nodes_old_views(ids, LKG_ARRAY_SIZE(ids));
         int r = 0;
 
         for (size_t i = 0; i < n && r == 0; i++) {
@@ -259,7 +259,7 @@ static int add_doors(struct listing *listing)
 
 static int make_listing(const struct lkg_node *node, struct listing **ret)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         struct listing *listing = calloc(1, sizeof(*listing));
         uint32_t kind = atomic_load(&node->kind);
         int r;
@@ -273,7 +273,7 @@ static int make_listing(const struct lkg_node *node, struct listing **ret)
                 r = add_doors(listing);
         else if (r == 0 && kind != LKG_NODE_ROOT && ref->publication->number == 0)
                 r = -EIO; /* nobody knows what is in it */
-        else if (r == 0 && kind == LKG_NODE_VDIR && publication_asked(ref->publication, node->name))
+        else if (r == 0 && kind == LKG_NODE_VDIR && lkg_publication_asked(ref->publication, node->name))
                 r = add_asked(listing, node->name);
         else if (r == 0)
                 r = add_virtual(listing, ref->publication, kind == LKG_NODE_ROOT ? "" : node->name);
@@ -331,7 +331,7 @@ static ssize_t read_native(fuse_req_t req, struct lkg_node *node, size_t size, o
         long n;
 
         if (stream->fd < 0)
-                stream->fd = source_open_node(node, O_RDONLY | O_DIRECTORY);
+                stream->fd = lkg_source_open_node(node, O_RDONLY | O_DIRECTORY);
         if (stream->fd < 0)
                 return stream->fd;
         if (lseek(stream->fd, off, SEEK_SET) < 0)
@@ -355,7 +355,7 @@ static ssize_t read_native(fuse_req_t req, struct lkg_node *node, size_t size, o
  * The stream is put back before the reply: the next request for it may immediately be handled by another
  * thread.
  */
-void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh)
+int lkg_listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh)
 {
         struct stream stream = take_stream(fh, fuse_req_ctx(req)->uid);
         ssize_t n;
@@ -371,7 +371,7 @@ void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off,
         else
                 end_stream(&stream); /* read to its end: most likely not read again */
         if (n < 0)
-                fuse_reply_err(req, (int)-n);
-        else
-                fuse_reply_buf(req, task.buf, (size_t)n);
+                return (int)n;
+        fuse_reply_buf(req, task.buf, (size_t)n);
+        return REPLIED;
 }

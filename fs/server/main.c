@@ -105,10 +105,10 @@ static int open_directories(struct lkg_error *err)
 
 static void claim(void)
 {
-        server.epoch = atomic_fetch_add(&server.shm->epoch, 1) + 1;
-        atomic_fetch_add(&server.shm->server_starts, 1);
-        if (atomic_load(&server.shm->tickets) == 0) /* not of an earlier mount: engines remember those */
-                atomic_store(&server.shm->tickets, lkg_realtime_ns());
+        server.epoch = atomic_fetch_add(&server.shm->counters.epoch, 1) + 1;
+        if (atomic_load(&server.shm->counters.tickets) ==
+            0) /* not of an earlier mount: engines remember those */
+                atomic_store(&server.shm->counters.tickets, lkg_realtime_ns());
         server.shm->server.start_time = lkg_process_start_time(getpid());
         atomic_store(&server.shm->server.pid, getpid());
 }
@@ -120,31 +120,30 @@ static int prepare(struct lkg_error *err)
         server.shm = lkg_shared_map(server.shared_fd);
         if (!server.shm)
                 return lkg_error_set(err, -errno, NULL, "map the shared memory");
-        inherit(server.shm);
+        lkg_inherit(server.shm);
         claim();
-        r = session_open(err);
+        r = lkg_session_open(err);
         if (r == 0)
                 r = open_directories(err);
         if (r == 0)
                 r = sd_event_new(&server.event) < 0 ? lkg_error_set(err, -ENOMEM, NULL, "event loop") : 0;
         if (r == 0)
-                r = nodes_init() < 0 ? lkg_error_set(err, -ENOMEM, NULL, "node table") : 0;
+                r = lkg_nodes_init() < 0 ? lkg_error_set(err, -ENOMEM, NULL, "node table") : 0;
         if (r < 0)
                 return r;
-        files_init();
-        files_recount();
-        view_recount_pollers();
+        lkg_files_recount();
+        lkg_view_recount_pollers();
         server.gone = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (server.gone < 0 || sd_event_add_io(server.event, NULL, server.gone, EPOLLIN, on_gone, NULL) < 0)
                 return lkg_error_set(err, -errno, NULL, "event loop");
-        r = publication_load(err);
+        r = lkg_publication_load(err);
         if (r == 0)
-                r = kept_init(err);
-        workers_clean();
+                r = lkg_kept_init(err);
+        lkg_replay_clean();
         if (r == 0)
-                r = engine_init(err);
+                r = lkg_link_init(err);
         if (r == 0)
-                r = watch_init(err);
+                r = lkg_watch_init(err);
         return r;
 }
 
@@ -158,25 +157,25 @@ int main(int argc, char **argv)
                 return EX_USAGE;
         }
         lkg_log_init("lkgfs-fs", priority);
-        server.hooks = &server_hooks;
+        server.hooks = &lkg_server_hooks;
         lkg_log_for_supervisor(NULL);
         limit_process();
-        r = kept_listen(&err);
+        r = lkg_kept_listen(&err);
         if (r == 0)
-                r = server_confine(&err);
+                r = lkg_server_confine(&err);
         if (r < 0) {
                 lkg_log_error("%s", err.message);
                 return EX_OSERR;
         }
         r = prepare(&err);
         if (r == 0)
-                r = workers_start(&err);
+                r = lkg_workers_start(&err);
         if (r < 0) {
                 lkg_log_error("%s", err.message);
                 return r == -EPROTO ? EX_NOPERM : EX_SOFTWARE;
         }
-        kept_ready();
-        announce_newer(); /* announce changes from the time without a server */
+        lkg_kept_ready();
+        lkg_announce_newer(); /* announce changes from the time without a server */
         (void)sd_event_loop(server.event);
         return EX_OK;
 }

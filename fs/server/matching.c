@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <sys/prctl.h>
 
-#include "held-requests.h"
+#include "file-server.h"
 
 /* ---- units and control groups ---- */
 
@@ -119,7 +119,7 @@ static bool next_path(const char **line, const char **ret_path, const char **ret
         return false;
 }
 
-bool unit_holds(const char *cgroups, const char *unit)
+bool lkg_unit_holds(const char *cgroups, const char *unit)
 {
         const char *path, *end;
 
@@ -129,7 +129,7 @@ bool unit_holds(const char *cgroups, const char *unit)
         return false;
 }
 
-bool cgroup_matches(const char *cgroups, const char *pattern)
+bool lkg_cgroup_matches(const char *cgroups, const char *pattern)
 {
         const char *path, *end;
         char copy[PATH_MAX];
@@ -164,14 +164,6 @@ static size_t n_programs;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects: all of them. A leaf. */
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 
-static uint64_t monotonic_ns(void)
-{
-        struct timespec now;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)now.tv_nsec;
-}
-
 /* Runs as long as there is a question that is newer than the start of the last look. */
 static void *look(void *userdata)
 {
@@ -185,7 +177,7 @@ static void *look(void *userdata)
                 uint64_t question = p->asked;
                 bool found;
 
-                p->busy_ns = monotonic_ns();
+                p->busy_ns = lkg_monotonic_ns();
                 (void)pthread_mutex_unlock(&lock);
                 found = stat(p->path, &st) == 0;
                 (void)pthread_mutex_lock(&lock);
@@ -215,13 +207,13 @@ static bool somebody_looks(struct program *p, uint64_t now_ns)
 {
         if (p->busy_ns != 0)
                 return true;
-        if (thread_start(look, p) < 0)
+        if (lkg_thread_start(look, p) < 0)
                 return false;
         p->busy_ns = now_ns;
         return true;
 }
 
-void program_file_expect(const char *path)
+void lkg_program_file_expect(const char *path)
 {
         struct program *p;
 
@@ -229,16 +221,15 @@ void program_file_expect(const char *path)
         p = find(path);
         if (p && p->asked == 0) {
                 p->asked = 1;
-                (void)somebody_looks(p, monotonic_ns());
+                (void)somebody_looks(p, lkg_monotonic_ns());
         }
         (void)pthread_mutex_unlock(&lock);
 }
 
-struct lkg_program_file program_file(const char *path)
+struct lkg_program_file lkg_program_file(const char *path)
 {
         struct lkg_program_file file = { 0, 0 };
-        uint64_t now = monotonic_ns(), question;
-        struct timespec until;
+        uint64_t now = lkg_monotonic_ns(), question;
         struct program *p;
 
         (void)pthread_mutex_lock(&lock);
@@ -248,10 +239,7 @@ struct lkg_program_file program_file(const char *path)
                 if (somebody_looks(p, now)) {
                         uint64_t end = p->busy_ns + LOOK_NS; /* wait only once for a look that hangs */
 
-                        until.tv_sec = (time_t)(end / LKG_NSEC_PER_SEC);
-                        until.tv_nsec = (long)(end % LKG_NSEC_PER_SEC);
-                        while (p->answered < question &&
-                               pthread_cond_clockwait(&answered, &lock, CLOCK_MONOTONIC, &until) == 0)
+                        while (p->answered < question && lkg_cond_wait(&answered, &lock, end))
                                 ;
                 }
                 file = p->file;

@@ -9,7 +9,7 @@
  * `pinned/<node id>`.
  *
  * nlookup is at least the kernel's count: it is raised before a reply is sent and never lowered twice. A node whose
- * count leaked (a server died between the two) is found by nodes_prune().
+ * count leaked (a server died between the two) is found by lkg_nodes_prune().
  *
  * Users that may create files in the source could create as many as there are nodes, so nodes of inodes that
  * root does not own are limited for each owner (quota.h); when an owner has used most of the share, the
@@ -29,9 +29,6 @@
 #include "file-server.h"
 
 #define BUCKETS     16384u
-#define WINDOW_MIN  1024u
-#define CHUNK       256u
-#define N_CHUNKS    (LKG_NODES / CHUNK)
 #define NODE_OWNERS 16384u
 #define WAY_MAX     2048u /* directories: more do not fit into PATH_MAX */
 #define OWN_BATCH   64u   /* when there are this many of our own, forget some */
@@ -41,13 +38,10 @@
 
 static uint32_t buckets[BUCKETS];  /* index + 1 of the first node; rebuilt at start */
 static _Atomic int fds[LKG_NODES]; /* O_PATH descriptors of source nodes, stored as fd + 1 */
-static uint32_t free_hint = ROOT_INDEX + 1;
-static uint32_t window = WINDOW_MIN;  /* records below this index are used in turn */
-static uint16_t chunk_used[N_CHUNKS]; /* number of used nodes in each chunk, without the root */
-static bool chunk_touched[N_CHUNKS];  /* the chunk has memory */
-static uint32_t *contents;            /* indices of listed nodes, for retire, prune and wake */
-static size_t n_contents, contents_allocated;
-static uint32_t place_of[LKG_NODES]; /* position of a node in that list */
+static uint64_t used[LKG_NODES / 64],
+        listed[LKG_NODES / 64]; /* listed: visited by each publication, see is_listed() */
+static struct records records = { .used = used, .n = LKG_NODES, .next = ROOT_INDEX + 1 };
+static bool touched[LKG_NODES / 64]; /* these 64 nodes have memory */
 static struct quota_cell cells[NODE_OWNERS];
 static struct quota quota = { .size = LKG_NODES, .n_cells = NODE_OWNERS, .cells = cells };
 
@@ -68,12 +62,23 @@ static uint32_t bucket_of(const struct lkg_node *node)
         return bucket(2, node->name, strlen(node->name));
 }
 
+/* The first node of a bucket, or the one after the node whose `hash_next` is @next. */
+static struct lkg_node *chained(uint32_t next)
+{
+        return next != 0 ? lkg_node_at(next - 1) : NULL;
+}
+
+static struct lkg_node *first_of_path(const char *path)
+{
+        return chained(buckets[bucket(2, path, strlen(path))]);
+}
+
 static void chain_add(struct lkg_node *node)
 {
         uint32_t b = bucket_of(node);
 
         node->hash_next = buckets[b];
-        buckets[b] = node_index(node) + 1;
+        buckets[b] = lkg_node_index(node) + 1;
 }
 
 static void chain_remove(struct lkg_node *node)
@@ -81,7 +86,7 @@ static void chain_remove(struct lkg_node *node)
         uint32_t *p = &buckets[bucket_of(node)];
 
         while (*p != 0) {
-                struct lkg_node *other = node_at(*p - 1);
+                struct lkg_node *other = lkg_node_at(*p - 1);
 
                 if (other == node) {
                         *p = node->hash_next;
@@ -91,50 +96,30 @@ static void chain_remove(struct lkg_node *node)
         }
 }
 
-uint64_t node_id(const struct lkg_node *node)
+uint64_t lkg_node_id(const struct lkg_node *node)
 {
-        return (uint64_t)node_index(node) | (uint64_t)node->incarnation << 32;
+        return (uint64_t)lkg_node_index(node) | (uint64_t)node->incarnation << 32;
 }
 
-struct lkg_node *node_get(uint64_t id)
+struct lkg_node *lkg_node_get(uint64_t id)
 {
         uint32_t index = (uint32_t)id;
         struct lkg_node *node;
 
         if (index < ROOT_INDEX || index >= LKG_NODES)
                 return NULL;
-        node = node_at(index);
+        node = lkg_node_at(index);
         if (atomic_load_explicit(&node->kind, memory_order_acquire) == LKG_NODE_FREE ||
             node->incarnation != (uint32_t)(id >> 32))
                 return NULL;
         return node;
 }
 
-/* Lock held. Return: the index of a free record, 0 = none among the next @n_tries. */
-static uint32_t find_free(uint32_t n_tries)
-{
-        for (uint32_t n = 0; n < n_tries; n++) {
-                uint32_t index = free_hint < window ? free_hint : ROOT_INDEX + 1;
-
-                free_hint = index + 1 < window ? index + 1 : ROOT_INDEX + 1;
-                if (atomic_load(&node_at(index)->kind) == LKG_NODE_FREE)
-                        return index;
-        }
-        return 0;
-}
-
-/* Lock held, as for all changes of chunks. */
-static void count_node(uint32_t index, int by)
-{
-        chunk_used[index / CHUNK] = (uint16_t)(chunk_used[index / CHUNK] + by);
-        chunk_touched[index / CHUNK] = true;
-}
-
 /* ---- owners ---- */
 
 static uint32_t owner_of(const struct lkg_node *node, uint32_t kind)
 {
-        return quota_owner(kind == LKG_NODE_SOURCE ? node->uid : 0);
+        return lkg_quota_owner(kind == LKG_NODE_SOURCE ? node->uid : 0);
 }
 
 /*
@@ -158,23 +143,23 @@ static void size_quota(void)
 static bool admits(uid_t uid)
 {
         return quota.n_users + quota.n_root < LKG_NODES - 2 &&
-               (task.replay || quota_ask(&quota, quota_owner(uid)));
+               (task.replay || lkg_quota_ask(&quota, lkg_quota_owner(uid)));
 }
 
 /**
- * node_reserve() - reserve a node for what this request is about to create for @uid; then call
- * node_unreserve(), used or not.
+ * lkg_node_reserve() - reserve a node for what this request is about to create for @uid; then call
+ * lkg_node_unreserve(), used or not.
  * Return: 0; -ENFILE.
  */
-int node_reserve(uid_t uid)
+int lkg_node_reserve(uid_t uid)
 {
         bool yes;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
         yes = admits(uid);
         if (yes) {
-                task.reserved_node = quota_owner(uid);
-                quota_add(&quota, task.reserved_node);
+                task.reserved_node = lkg_quota_owner(uid);
+                lkg_quota_add(&quota, task.reserved_node);
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);
         return yes ? 0 : -ENFILE;
@@ -185,51 +170,39 @@ static bool take_reserved(void)
 {
         if (task.reserved_node == 0)
                 return false;
-        quota_remove(&quota, task.reserved_node);
+        lkg_quota_remove(&quota, task.reserved_node);
         task.reserved_node = 0;
         return true;
 }
 
-void node_unreserve(void)
+void lkg_node_unreserve(void)
 {
         (void)pthread_mutex_lock(&server.nodes_lock);
         (void)take_reserved();
         (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
-/*
- * Lock held. Return a zeroed record with a fresh incarnation for an inode of @uid; its kind is still FREE.
- *
- * Records are reused, but not soon, and only as many are used as needed: each touched page of the table
- * stays in memory, and every generation needs new nodes. The window grows when it is crowded.
- */
+/* Lock held. Return a zeroed record for an inode of @uid; its kind is still FREE. NULL: none for this user. */
 static struct lkg_node *allocate(uid_t uid)
 {
         struct lkg_node *node;
-        uint32_t index, incarnation;
+        uint32_t index;
 
         if (!take_reserved() && !admits(uid))
                 return NULL;
-        while (!(index = find_free(window < LKG_NODES ? window / 4 : window))) {
-                if (window == LKG_NODES)
-                        return NULL;
-                free_hint = window;
-                window = 2 * window < LKG_NODES ? 2 * window : LKG_NODES;
-        }
-        node = node_at(index);
-        incarnation = atomic_load(&server.shm->incarnation_base);
-        incarnation = (node->incarnation > incarnation ? node->incarnation : incarnation) + 1;
+        index = lkg_records_take(&records);
+        if (index == LKG_NODES)
+                return NULL;
+        node = lkg_node_at(index);
         memset(node, 0, sizeof(*node));
-        node->incarnation = incarnation ? incarnation : 1;
-        if (incarnation > atomic_load(&server.shm->incarnation_max))
-                atomic_store(&server.shm->incarnation_max, incarnation);
+        node->incarnation = lkg_incarnation_new();
         node->uid = uid;
-        quota_add(&quota, quota_owner(uid));
+        lkg_quota_add(&quota, lkg_quota_owner(uid));
+        touched[index / 64] = true;
         if (atomic_load(&server.shm->n_nodes) <= index)
                 atomic_store(&server.shm->n_nodes, index + 1);
-        count_node(index, 1);
-        if (quota_is_nearly_used(&quota, quota_owner(uid)))
-                server.hooks->nodes_crowded(quota_owner(uid));
+        if (lkg_quota_is_nearly_used(&quota, lkg_quota_owner(uid)))
+                server.hooks->nodes_crowded(lkg_quota_owner(uid));
         return node;
 }
 
@@ -237,16 +210,16 @@ static struct lkg_node *allocate(uid_t uid)
  * Finds files that are not open, from @cursor on, once through the table; not directories, which may carry
  * mounts.
  */
-size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max)
+size_t lkg_nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max)
 {
         uint32_t n_nodes = atomic_load(&server.shm->n_nodes);
         size_t n = 0;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        for (; n < max && (*cursor = node_next(*cursor)) < n_nodes; ++*cursor) {
-                const struct lkg_node *node = node_at(*cursor);
+        for (; n < max && (*cursor = lkg_nodes_next(*cursor)) < n_nodes; ++*cursor) {
+                const struct lkg_node *node = lkg_node_at(*cursor);
 
-                if (atomic_load(&node->kind) != LKG_NODE_SOURCE || quota_owner(node->uid) != owner ||
+                if (atomic_load(&node->kind) != LKG_NODE_SOURCE || lkg_quota_owner(node->uid) != owner ||
                     S_ISDIR(node->mode) || atomic_load(&node->n_open) > 0)
                         continue;
                 names[n].parent = node->parent;
@@ -266,75 +239,57 @@ static bool ask_quota(bool (*is)(const struct quota *q, uint32_t owner), uint32_
         return yes;
 }
 
-bool nodes_are_many(uint32_t owner)
+bool lkg_nodes_are_many(uint32_t owner)
 {
-        return ask_quota(quota_is_half_used, owner);
+        return ask_quota(lkg_quota_is_half_used, owner);
 }
 
-bool nodes_are_nearly_used(uint32_t owner)
+bool lkg_nodes_are_nearly_used(uint32_t owner)
 {
-        return ask_quota(quota_is_nearly_used, owner);
+        return ask_quota(lkg_quota_is_nearly_used, owner);
 }
 
-/* Lock held. Chunks only manage memory: an empty one above the window is released. */
-static bool is_spare(uint32_t chunk)
+/* Lock held. Are these 64 nodes above those that are taken next, and unused, with memory? */
+static bool is_spare(uint32_t word)
 {
-        return chunk < N_CHUNKS && chunk * CHUNK >= window && chunk_used[chunk] == 0;
-}
-
-/* Lock held. A page that is shared with a spare neighbour is released, too. */
-static void give_back(uint32_t chunk)
-{
-        const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
-        uintptr_t begin = (uintptr_t)node_at(chunk * CHUNK),
-                  end = (uintptr_t)(node_at(chunk * CHUNK) + CHUNK);
-
-        begin = (is_spare(chunk - 1) ? begin : begin + page) & ~page;
-        end = (is_spare(chunk + 1) ? end + page : end) & ~page;
-        atomic_store(&server.shm->incarnation_base, atomic_load(&server.shm->incarnation_max));
-        (void)madvise((void *)begin, end - begin, MADV_REMOVE);
-        chunk_touched[chunk] = false;
+        return word < LKG_NODES / 64 && word * 64 >= lkg_records_limit(&records) && used[word] == 0 &&
+               touched[word];
 }
 
 /*
- * Lock held, a record of @chunk was freed. After a storm of lookups few records are in use: new ones are
- * taken from the lower part again, and empty memory above it is returned to the system. The window grows
- * when it is crowded and halves when only an eighth of it is used; this hysteresis keeps it stable. A record
- * in released memory has lost its incarnation: the next one starts above all earlier ones. Nothing may read
- * it before, because that would bring its page back.
+ * Lock held. After a storm of lookups few records are in use: new ones are taken from the lower part again, and empty memory above it
+ * is returned to the system. Nothing may read it, because that would bring its page back.
  */
-static void shrink(uint32_t chunk)
+static void give_back(void)
 {
-        uint32_t had = window;
+        const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
 
-        while (window > WINDOW_MIN && quota.n_users + quota.n_root < window / 8)
-                window = window / 2;
-        if (window == had) {
-                if (is_spare(chunk) && chunk_touched[chunk])
-                        give_back(chunk);
-                return;
+        for (uint32_t first = 0; first < LKG_NODES / 64; first++) {
+                uint32_t end = first;
+                uintptr_t from, to;
+
+                while (is_spare(end))
+                        touched[end++] = false;
+                from = ((uintptr_t)lkg_node_at(first * 64) + page) & ~page;
+                to = (uintptr_t)(server.shm->nodes + (size_t)end * 64) & ~page;
+                if (from < to)
+                        (void)madvise((void *)from, to - from, MADV_REMOVE);
+                first = end;
         }
-        for (uint32_t i = window / CHUNK; i < N_CHUNKS; i++)
-                if (is_spare(i) && chunk_touched[i])
-                        give_back(i);
 }
 
-/** node_next() - the first index from @i on, below n_nodes, in a chunk that is in use; n_nodes: none. */
-uint32_t node_next(uint32_t i)
+/** lkg_nodes_next() - the first index from @i on that is in use; n_nodes: none. */
+uint32_t lkg_nodes_next(uint32_t i)
 {
-        uint32_t n = atomic_load(&server.shm->n_nodes);
-
-        while (i < n && chunk_used[i / CHUNK] == 0)
-                i = (i / CHUNK + 1) * CHUNK;
-        return i < n ? i : n;
+        return lkg_records_next(used, i, atomic_load(&server.shm->n_nodes));
 }
 
 static void pin_name(const struct lkg_node *node, char buf[static 32])
 {
-        (void)snprintf(buf, 32, "%llx", (unsigned long long)node_id(node));
+        (void)snprintf(buf, 32, "%llx", (unsigned long long)lkg_node_id(node));
 }
 
-ssize_t node_read_content(const struct lkg_node *node, char *buf, size_t size, off_t off)
+ssize_t lkg_node_read_content(const struct lkg_node *node, char *buf, size_t size, off_t off)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         char name[32];
@@ -343,12 +298,12 @@ ssize_t node_read_content(const struct lkg_node *node, char *buf, size_t size, o
         if (off < 0 || (uint64_t)off >= node->size)
                 return 0;
         if (size > node->size - (uint64_t)off)
-                size = node->size - (uint64_t)off; /* others may follow, see below */
+                size = node->size - (uint64_t)off;
         pin_name(node, name);
         fd = openat(server.pinned, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
                 return -EIO;
-        n = pread(fd, buf, size, (off_t)node->ino + off); /* an earlier build had many files in one blob */
+        n = pread(fd, buf, size, off);
         return n < 0 ? -errno : n;
 }
 
@@ -381,28 +336,28 @@ static int pin(const struct lkg_node *node, const struct lkg_entry *entry, const
         return 0;
 }
 
-/* Lock held. The node must be in the list. */
-static void content_list_remove(uint32_t index)
-{
-        uint32_t last = contents[--n_contents];
-
-        contents[place_of[index]] = last;
-        place_of[last] = place_of[index];
-}
-
-static int content_list_add(const struct lkg_node *node)
-{
-        if (LKG_RESERVE(contents, n_contents, contents_allocated) < 0)
-                return -ENOMEM;
-        place_of[node_index(node)] = (uint32_t)n_contents;
-        contents[n_contents++] = node_index(node);
-        return 0;
-}
-
 /* Nodes that are visited when a publication is loaded, to be retired or pruned. */
 static bool is_listed(uint32_t kind)
 {
         return kind == LKG_NODE_CONTENT || kind == LKG_NODE_BAD_MADE;
+}
+
+/* Lock held. NULL: no more. */
+static struct lkg_node *next_listed(const struct lkg_node *before)
+{
+        uint32_t i = lkg_records_next(listed, before ? lkg_node_index(before) + 1 : 0, LKG_NODES);
+
+        return i < LKG_NODES ? lkg_node_at(i) : NULL;
+}
+
+/* Lock held. The record is complete, and found from now on. */
+static void publish(struct lkg_node *node, enum lkg_node_kind kind)
+{
+        atomic_store(&node->nlookup, 1);
+        atomic_store_explicit(&node->kind, kind, memory_order_release);
+        chain_add(node);
+        if (is_listed(kind))
+                listed[lkg_node_index(node) / 64] |= UINT64_C(1) << lkg_node_index(node) % 64;
 }
 
 /*
@@ -413,21 +368,21 @@ static bool is_listed(uint32_t kind)
  */
 static int release_as(struct lkg_node *node, uint32_t kind)
 {
+        uint32_t index = lkg_node_index(node);
         char name[32];
         int fd;
 
         chain_remove(node);
-        quota_remove(&quota, owner_of(node, kind));
+        lkg_quota_remove(&quota, owner_of(node, kind));
         pin_name(node, name);
-        fd = atomic_exchange(&fds[node_index(node)], 0) - 1;
+        fd = atomic_exchange(&fds[index], 0) - 1;
+        listed[index / 64] &= ~(UINT64_C(1) << index % 64);
         atomic_store_explicit(&node->kind, LKG_NODE_FREE, memory_order_release);
-        count_node(node_index(node), -1);
-        shrink(node_index(node) / CHUNK);
-        if (!is_listed(kind))
-                return fd;
+        lkg_records_give(&records, index);
+        if (used[index / 64] == 0)
+                give_back();
         if (kind == LKG_NODE_CONTENT)
                 (void)unlinkat(server.pinned, name, 0);
-        content_list_remove(node_index(node));
         return fd;
 }
 
@@ -437,35 +392,35 @@ static int release_node(struct lkg_node *node)
         return release_as(node, atomic_load(&node->kind));
 }
 
-void node_keep(struct lkg_node *node)
+void lkg_node_keep(struct lkg_node *node)
 {
-        int fd = node_fd(node);
+        int fd = lkg_node_fd(node);
 
-        if (fd >= 0 && kept_keep(node_id(node), node->uid, fd))
+        if (fd >= 0 && lkg_kept_keep(lkg_node_id(node), node->uid, fd))
                 node->kept = 1;
 }
 
-void node_unkeep(struct lkg_node *node)
+void lkg_node_unkeep(struct lkg_node *node)
 {
         node->kept = 0;
-        kept_drop(node_id(node));
+        lkg_kept_drop(lkg_node_id(node));
 }
 
-bool node_owner(uint64_t id, uint32_t *ret_uid)
+bool lkg_node_owner(uint64_t id, uint32_t *ret_uid)
 {
-        const struct lkg_node *node = node_get(id);
+        const struct lkg_node *node = lkg_node_get(id);
 
         if (node)
                 *ret_uid = node->uid;
         return node;
 }
 
-void node_forget(struct lkg_node *node, uint64_t n)
+void lkg_node_forget(struct lkg_node *node, uint64_t n)
 {
         uint64_t had, left;
         int fd = -EBADF;
 
-        if (node_index(node) == ROOT_INDEX)
+        if (lkg_node_index(node) == ROOT_INDEX)
                 return;
         (void)pthread_mutex_lock(&server.nodes_lock);
         had = atomic_load(&node->nlookup);
@@ -476,10 +431,10 @@ void node_forget(struct lkg_node *node, uint64_t n)
                 bool is_dir = atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode);
 
                 if (node->kept)
-                        node_unkeep(node);
+                        lkg_node_unkeep(node);
                 fd = release_node(node);
                 if (is_dir)
-                        server.hooks->directory_gone(node_index(node));
+                        server.hooks->directory_gone(lkg_node_index(node));
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);
         lkg_close(fd);
@@ -487,9 +442,9 @@ void node_forget(struct lkg_node *node, uint64_t n)
 
 static void sweep_pins(void);
 
-int nodes_init(void)
+int lkg_nodes_init(void)
 {
-        struct lkg_node *root = node_at(ROOT_INDEX);
+        struct lkg_node *root = lkg_node_at(ROOT_INDEX);
         struct stat st;
         uint32_t n;
 
@@ -499,29 +454,31 @@ int nodes_init(void)
                 atomic_store(&root->kind, LKG_NODE_ROOT);
                 atomic_store(&server.shm->n_nodes, ROOT_INDEX + 1);
         }
-        if (source_stat(server.source, "", AT_EMPTY_PATH, &st) == 0)
+        if (lkg_source_stat(server.source, "", AT_EMPTY_PATH, &st) == 0)
                 server.source_dev = st.st_dev;
         size_quota();
-        quota_reset(&quota);
-        memset(chunk_used, 0, sizeof(chunk_used));
-        n_contents = 0;
+        lkg_quota_reset(&quota);
+        memset(used, 0, sizeof(used));
+        memset(listed, 0, sizeof(listed));
+        records.n_used = 0;
+        used[0] = 1 | 1 << ROOT_INDEX;
         n = atomic_load(&server.shm->n_nodes);
+        memset(touched, 1,
+               n / 64 + 1 < sizeof(touched) ? n / 64 + 1 : sizeof(touched)); /* reading it brings it back */
         for (uint32_t i = ROOT_INDEX + 1; i < n; i++) {
-                struct lkg_node *node = node_at(i);
+                struct lkg_node *node = lkg_node_at(i);
                 uint32_t kind = atomic_load(&node->kind);
 
-                if (kind == LKG_NODE_FREE || !inherit_node(node))
+                if (kind == LKG_NODE_FREE || !lkg_inherit_node(node))
                         continue;
                 chain_remove(node); /* in unit tests the next server runs in the same process */
                 chain_add(node);
-                quota_add(&quota, owner_of(node, kind));
-                count_node(i, 1);
-                if (is_listed(kind) && content_list_add(node) < 0)
-                        return -ENOMEM;
+                lkg_quota_add(&quota, owner_of(node, kind));
+                lkg_records_mark(&records, i);
+                if (is_listed(kind))
+                        listed[i / 64] |= UINT64_C(1) << i % 64;
         }
-        for (uint32_t i = window / CHUNK; i * CHUNK < n; i++) /* reading it has brought the memory back */
-                if (is_spare(i))
-                        give_back(i);
+        give_back();
         sweep_pins();
         return 0;
 }
@@ -588,7 +545,7 @@ static int open_alone(const struct lkg_node *node)
         if (fd >= 0 && is_inode(fd, node))
                 return fd;
         lkg_close(fd);
-        return node->kept ? kept_fd(node_id(node)) : -ESTALE;
+        return node->kept ? lkg_kept_fd(lkg_node_id(node)) : -ESTALE;
 }
 
 static int open_in(int dir, const struct lkg_node *node)
@@ -607,7 +564,7 @@ static int open_in(int dir, const struct lkg_node *node)
 static int present_fd(const struct lkg_node *node)
 {
         uint32_t kind = atomic_load(&node->kind);
-        int fd = atomic_load(&fds[node_index(node)]) - 1;
+        int fd = atomic_load(&fds[lkg_node_index(node)]) - 1;
 
         if (kind == LKG_NODE_ROOT)
                 return server.source;
@@ -620,7 +577,7 @@ static int publish_fd(const struct lkg_node *node, int fd)
 {
         int none = 0;
 
-        if (atomic_compare_exchange_strong(&fds[node_index(node)], &none, fd + 1))
+        if (atomic_compare_exchange_strong(&fds[lkg_node_index(node)], &none, fd + 1))
                 return fd;
         (void)close(fd); /* another thread was faster */
         return none - 1;
@@ -629,7 +586,7 @@ static int publish_fd(const struct lkg_node *node, int fd)
 /*
  * After a restart a node's descriptor is reopened on demand. On a file system without handles this walks the
  * names from the nearest directory with a descriptor down to the node, without recursion: the depth is
- * unlimited and the stack is small. Not part of node_fd(), which every request calls, because its stack
+ * unlimited and the stack is small. Not part of lkg_node_fd(), which every request calls, because its stack
  * frame is four pages.
  */
 static __attribute__((noinline)) int open_again(const struct lkg_node *node)
@@ -647,7 +604,7 @@ static __attribute__((noinline)) int open_again(const struct lkg_node *node)
                 if (n == WAY_MAX)
                         return -ENAMETOOLONG;
                 way[n++] = at;
-                at = node_get(at->parent);
+                at = lkg_node_get(at->parent);
                 if (!at)
                         return -ESTALE;
         }
@@ -660,7 +617,7 @@ static __attribute__((noinline)) int open_again(const struct lkg_node *node)
         return fd;
 }
 
-int node_fd(struct lkg_node *node)
+int lkg_node_fd(struct lkg_node *node)
 {
         int fd = present_fd(node);
 
@@ -672,16 +629,14 @@ static struct lkg_node *find_source(uint64_t dev, uint64_t ino)
 {
         struct lkg_node key = { .kind = LKG_NODE_SOURCE, .dev = dev, .ino = ino };
 
-        for (uint32_t i = buckets[bucket_of(&key)]; i != 0; i = node_at(i - 1)->hash_next) {
-                struct lkg_node *node = node_at(i - 1);
-
+        for (struct lkg_node *node = chained(buckets[bucket_of(&key)]); node;
+             node = chained(node->hash_next))
                 if (atomic_load(&node->kind) == LKG_NODE_SOURCE && node->dev == dev && node->ino == ino)
                         return node;
-        }
         return NULL;
 }
 
-struct lkg_node *node_find_source(uint64_t dev, uint64_t ino)
+struct lkg_node *lkg_node_find_source(uint64_t dev, uint64_t ino)
 {
         struct lkg_node *node;
 
@@ -703,15 +658,15 @@ static void set_name(struct lkg_node *node, uint64_t parent, const char *name)
  */
 static bool still_same(struct lkg_node *node, const struct lkg_node *now)
 {
-        return atomic_load(&fds[node_index(node)]) != 0 || same_handle(node, now);
+        return atomic_load(&fds[lkg_node_index(node)]) != 0 || same_handle(node, now);
 }
 
 /**
- * node_source() - the node of the inode behind @fd, with one more lookup counted.
+ * lkg_node_source() - the node of the inode behind @fd, with one more lookup counted.
  * @fd: O_PATH descriptor or *fd < 0; taken over when the node keeps it
  * Return: 0; -ENOENT: the node is not known and @fd is missing; -ENFILE: table full.
  */
-int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret)
+int lkg_node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret)
 {
         struct lkg_node *node, now = { 0 };
 
@@ -719,7 +674,7 @@ int node_source(uint64_t parent, const char *name, int *fd, const struct stat *s
                 remember_handle(&now, *fd);
         (void)pthread_mutex_lock(&server.nodes_lock);
         node = find_source(st->st_dev, st->st_ino);
-        if (node && *fd < 0 && atomic_load(&fds[node_index(node)]) == 0)
+        if (node && *fd < 0 && atomic_load(&fds[lkg_node_index(node)]) == 0)
                 node = NULL;
         if (!node && *fd < 0) {
                 (void)pthread_mutex_unlock(&server.nodes_lock);
@@ -742,37 +697,35 @@ int node_source(uint64_t parent, const char *name, int *fd, const struct stat *s
                 node->mode = st->st_mode;
                 copy_handle(node, &now);
                 set_name(node, parent, name);
-                atomic_store(&node->nlookup, 1);
-                atomic_store(&fds[node_index(node)], LKG_STEAL_FD(*fd) + 1);
-                atomic_store_explicit(&node->kind, LKG_NODE_SOURCE, memory_order_release);
-                chain_add(node);
+                atomic_store(&fds[lkg_node_index(node)], LKG_STEAL_FD(*fd) + 1);
+                publish(node, LKG_NODE_SOURCE);
         } else {
                 atomic_fetch_add(&node->nlookup, 1);
                 if (node->parent != parent || strcmp(node->name, name) != 0)
                         set_name(node, parent, name);
-                if (*fd >= 0 && atomic_load(&fds[node_index(node)]) == 0)
-                        atomic_store(&fds[node_index(node)], LKG_STEAL_FD(*fd) + 1);
+                if (*fd >= 0 && atomic_load(&fds[lkg_node_index(node)]) == 0)
+                        atomic_store(&fds[lkg_node_index(node)], LKG_STEAL_FD(*fd) + 1);
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);
         *ret = node;
         return 0;
 }
 
-void node_moved(struct lkg_node *node, uint64_t parent, const char *name)
+void lkg_node_moved(struct lkg_node *node, uint64_t parent, const char *name)
 {
         (void)pthread_mutex_lock(&server.nodes_lock);
         set_name(node, parent, name);
         (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
-struct lkg_node *node_find_child(uint64_t parent, const char *name)
+struct lkg_node *lkg_node_find_child(uint64_t parent, const char *name)
 {
         uint32_t n = atomic_load(&server.shm->n_nodes);
         struct lkg_node *found = NULL;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        for (uint32_t i = ROOT_INDEX + 1; (i = node_next(i)) < n && !found; i++) {
-                struct lkg_node *node = node_at(i);
+        for (uint32_t i = lkg_nodes_next(ROOT_INDEX + 1); i < n && !found; i = lkg_nodes_next(i + 1)) {
+                struct lkg_node *node = lkg_node_at(i);
 
                 if (atomic_load(&node->kind) == LKG_NODE_SOURCE && node->parent == parent &&
                     strcmp(node->name, name) == 0 && atomic_load(&node->nlookup) > 0)
@@ -785,7 +738,7 @@ struct lkg_node *node_find_child(uint64_t parent, const char *name)
 }
 
 /* A node without an inode: the notifier removes it, so that watchers see a removal behind the mount. */
-struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir)
+struct lkg_node *lkg_node_placeholder(uint64_t parent, const char *name, bool is_dir)
 {
         struct lkg_node *node;
 
@@ -794,9 +747,7 @@ struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir
         if (node) {
                 node->mode = is_dir ? S_IFDIR | 0700 : S_IFREG | 0600;
                 set_name(node, parent, name);
-                atomic_store(&node->nlookup, 1);
-                atomic_store_explicit(&node->kind, LKG_NODE_SOURCE, memory_order_release);
-                chain_add(node);
+                publish(node, LKG_NODE_SOURCE);
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);
         return node;
@@ -809,40 +760,40 @@ static int join(char *buf, size_t size, const char *head, const char *tail)
         return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-int node_path(const struct lkg_node *node, char *buf, size_t size)
+int lkg_node_path(const struct lkg_node *node, char *buf, size_t size)
 {
         const char *names[128];
         size_t n = 0;
 
-        if (node_index(node) == ROOT_INDEX) {
+        if (lkg_node_index(node) == ROOT_INDEX) {
                 *buf = '\0';
                 return 0;
         }
         if (atomic_load(&node->kind) != LKG_NODE_SOURCE)
                 return join(buf, size, "", node->name);
-        while (node_index(node) != ROOT_INDEX) {
+        while (lkg_node_index(node) != ROOT_INDEX) {
                 if (n == LKG_ARRAY_SIZE(names))
                         return -ENAMETOOLONG;
                 names[n++] = node->name;
-                node = node_get(node->parent);
+                node = lkg_node_get(node->parent);
                 if (!node)
                         return -ESTALE;
         }
         *buf = '\0';
         while (n > 0) {
-                size_t used = strlen(buf);
-                int k = snprintf(buf + used, size - used, "%s%s", used ? "/" : "", names[--n]);
+                size_t filled = strlen(buf);
+                int k = snprintf(buf + filled, size - filled, "%s%s", filled ? "/" : "", names[--n]);
 
-                if (k < 0 || (size_t)k >= size - used)
+                if (k < 0 || (size_t)k >= size - filled)
                         return -ENAMETOOLONG;
         }
         return 0;
 }
 
-int node_child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size)
+int lkg_node_child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size)
 {
         char head[PATH_MAX];
-        int r = node_path(dir, head, sizeof(head));
+        int r = lkg_node_path(dir, head, sizeof(head));
 
         return r < 0 ? r : join(buf, size, head, name);
 }
@@ -863,20 +814,17 @@ static bool same_content(const struct lkg_node *node, const struct lkg_entry *en
 static struct lkg_node *find_virtual(enum lkg_node_kind kind, const char *path,
                                      const struct lkg_entry *entry)
 {
-        for (uint32_t i = buckets[bucket(2, path, strlen(path))]; i != 0; i = node_at(i - 1)->hash_next) {
-                struct lkg_node *node = node_at(i - 1);
-
+        for (struct lkg_node *node = first_of_path(path); node; node = chained(node->hash_next))
                 if (atomic_load(&node->kind) == kind && strcmp(node->name, path) == 0 &&
-                    (kind != LKG_NODE_CONTENT || (entry && same_content(node, entry))))
+                    (kind != LKG_NODE_CONTENT || same_content(node, entry)))
                         return node;
-        }
         return NULL;
 }
 
 static void fill_virtual(struct lkg_node *node, const char *path, const struct lkg_entry *entry)
 {
         (void)snprintf(node->name, sizeof(node->name), "%s", path);
-        node->st_ino = VIRTUAL_INO + atomic_fetch_add(&server.shm->inodes, 1) + 1;
+        node->st_ino = VIRTUAL_INO + atomic_fetch_add(&server.shm->counters.inodes, 1) + 1;
         if (!entry)
                 return;
         node->mode = entry->mode;
@@ -897,7 +845,7 @@ static void fill_virtual(struct lkg_node *node, const char *path, const struct l
 static void forget_unless_open(struct lkg_node *node)
 {
         atomic_store(&node->kind, LKG_NODE_FREE);
-        if (content_is_open(node))
+        if (lkg_content_is_open(node))
                 atomic_store(&node->kind, LKG_NODE_CONTENT);
         else
                 (void)release_as(node, LKG_NODE_CONTENT);
@@ -907,10 +855,10 @@ static void forget_unless_open(struct lkg_node *node)
 static void forget_surplus(void)
 {
         LKG_CLEANUP(lkg_freep) uint32_t *surplus = NULL;
-        size_t n = content_surplus(contents, n_contents, &surplus);
+        size_t n = lkg_content_surplus(listed, &surplus);
 
         for (size_t i = 0; i < n; i++)
-                forget_unless_open(node_at(surplus[i]));
+                forget_unless_open(lkg_node_at(surplus[i]));
 }
 
 /*
@@ -923,9 +871,7 @@ static int64_t retire_own(const char *path)
         uint64_t now = lkg_boottime_ns();
         int64_t newest = INT64_MIN;
 
-        for (uint32_t i = buckets[bucket(2, path, strlen(path))]; i != 0; i = node_at(i - 1)->hash_next) {
-                struct lkg_node *node = node_at(i - 1);
-
+        for (struct lkg_node *node = first_of_path(path); node; node = chained(node->hash_next)) {
                 if (atomic_load(&node->kind) != LKG_NODE_CONTENT || strcmp(node->name, path) != 0)
                         continue;
                 newest = node->mtime_ns > newest ? node->mtime_ns : newest;
@@ -937,8 +883,56 @@ static int64_t retire_own(const char *path)
         return newest;
 }
 
-static int get_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
-                       const char *bytes, struct lkg_node **ret)
+/* Lock held. It was found again. */
+static void look_again(struct lkg_node *node, const char *path, const struct lkg_entry *entry)
+{
+        bool content = atomic_load(&node->kind) == LKG_NODE_CONTENT;
+
+        atomic_fetch_add(&node->nlookup, 1);
+        if (content && entry->flags & LKG_ENTRY_ANSWERED && node->retired_ns != 0) {
+                (void)retire_own(path);
+                node->retired_ns = 0;
+        }
+        if (!content && entry) { /* a directory or control file may have changed */
+                node->mode = entry->mode;
+                node->uid = entry->uid;
+                node->gid = entry->gid;
+                node->mtime_ns = entry->mtime_ns;
+        }
+}
+
+/* Lock held. Return: 0; -ENFILE; as pin(). */
+static int make_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
+                        const char *bytes, struct lkg_node **ret)
+{
+        struct lkg_node *node = allocate(0);
+        int r;
+
+        if (!node)
+                return -ENFILE;
+        fill_virtual(node, path, entry);
+        r = kind == LKG_NODE_CONTENT ? pin(node, entry, bytes) : 0;
+        if (r < 0) {
+                lkg_quota_remove(&quota, lkg_quota_owner(0));
+                lkg_records_give(&records, lkg_node_index(node));
+                return r;
+        }
+        /* of another text with the same size, rsync and make see the time */
+        if ((bytes || (kind == LKG_NODE_CONTENT && entry->flags & LKG_ENTRY_ANSWERED)) &&
+            retire_own(path) >= node->mtime_ns)
+                node->mtime_ns = (int64_t)lkg_realtime_ns();
+        publish(node, kind);
+        *ret = node;
+        return 0;
+}
+
+/**
+ * lkg_node_virtual() - the node of a published entry, or (@bytes) of a file whose content we generate; with one more lookup counted.
+ * @entry: NULL only for a directory
+ * Return: 0; -EAGAIN: the publication was replaced and its blob is gone, look again; -ENFILE; another -errno.
+ */
+int lkg_node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
+                     const char *bytes, struct lkg_node **ret)
 {
         struct lkg_node *node;
         int r = 0;
@@ -947,89 +941,38 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                 return -ENAMETOOLONG;
         (void)pthread_mutex_lock(&server.nodes_lock);
         node = find_virtual(kind, path, entry);
-        if (node) {
-                atomic_fetch_add(&node->nlookup, 1);
-                if (kind == LKG_NODE_CONTENT && entry->flags & LKG_ENTRY_ANSWERED && node->retired_ns != 0) {
-                        (void)retire_own(path);
-                        node->retired_ns = 0;
-                }
-                if (kind != LKG_NODE_CONTENT && entry) { /* a directory or control file may have changed */
-                        node->mode = entry->mode;
-                        node->uid = entry->uid;
-                        node->gid = entry->gid;
-                        node->mtime_ns = entry->mtime_ns;
-                }
-        } else if (!(node = allocate(0))) {
-                r = -ENFILE;
-        } else {
-                fill_virtual(node, path, entry);
-                content_reset(node);
-                if (kind == LKG_NODE_CONTENT && entry)
-                        r = pin(node, entry, bytes);
-                if (r == 0 && is_listed(kind))
-                        r = content_list_add(node);
-                if (r == 0) {
-                        atomic_store(&node->nlookup, 1);
-                        if (bytes || (kind == LKG_NODE_CONTENT && entry->flags & LKG_ENTRY_ANSWERED)) {
-                                /* of another text with the same size, rsync and make see the time */
-                                if (retire_own(path) >= node->mtime_ns)
-                                        node->mtime_ns = (int64_t)lkg_realtime_ns();
-                        }
-                        atomic_store_explicit(&node->kind, kind, memory_order_release);
-                        chain_add(node);
-                } else {
-                        quota_remove(&quota, quota_owner(0));
-                        count_node(node_index(node), -1);
-                }
-        }
+        if (node)
+                look_again(node, path, entry);
+        else
+                r = make_virtual(kind, path, entry, bytes, &node);
         (void)pthread_mutex_unlock(&server.nodes_lock);
         if (r == 0)
                 *ret = node;
         return r;
 }
 
-/**
- * node_virtual() - the node of a published entry, with one more lookup counted.
- * Return: 0; -EAGAIN: the publication was replaced and its blob is gone, look again; -ENFILE; another -errno.
- */
-int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
-                 struct lkg_node **ret)
+struct lkg_node *lkg_node_last(const char *path)
 {
-        return get_virtual(kind, path, entry, NULL, ret);
-}
-
-int node_own(const char *path, const struct lkg_entry *entry, const char *bytes, struct lkg_node **ret)
-{
-        return get_virtual(LKG_NODE_CONTENT, path, entry, bytes, ret);
-}
-
-struct lkg_node *node_last(const char *path)
-{
-        struct lkg_node *found = NULL;
+        struct lkg_node *node;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        for (uint32_t i = buckets[bucket(2, path, strlen(path))]; i != 0 && !found;
-             i = node_at(i - 1)->hash_next) {
-                struct lkg_node *node = node_at(i - 1);
-
-                if (atomic_load(&node->kind) == LKG_NODE_CONTENT && node->flags & LKG_ENTRY_ANSWERED &&
-                    node->retired_ns == 0 && strcmp(node->name, path) == 0)
-                        found = node;
-        }
-        if (found)
-                atomic_fetch_add(&found->nlookup, 1);
+        node = first_of_path(path);
+        while (node && !(atomic_load(&node->kind) == LKG_NODE_CONTENT && node->flags & LKG_ENTRY_ANSWERED &&
+                         node->retired_ns == 0 && strcmp(node->name, path) == 0))
+                node = chained(node->hash_next);
+        if (node)
+                atomic_fetch_add(&node->nlookup, 1);
         (void)pthread_mutex_unlock(&server.nodes_lock);
-        return found;
+        return node;
 }
 
 /* Content that the new publication no longer shows is old from now on, and so is each answer from before it. */
-void nodes_retire(const struct lkg_publication *publication)
+void lkg_nodes_retire(const struct lkg_publication *publication)
 {
         uint64_t now = lkg_boottime_ns();
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        for (size_t i = 0; i < n_contents; i++) {
-                struct lkg_node *node = node_at(contents[i]);
+        for (struct lkg_node *node = next_listed(NULL); node; node = next_listed(node)) {
                 const struct lkg_entry *entry = lkg_publication_find(publication, node->name);
                 bool current = entry && entry->type == LKG_ENTRY_FILE && same_content(node, entry);
 
@@ -1043,20 +986,15 @@ void nodes_retire(const struct lkg_publication *publication)
 }
 
 /* Old nodes whose lookup count leaked: the kernel does not know them, so it will never forget them. */
-void nodes_prune(void)
+void lkg_nodes_prune(void)
 {
         uint64_t now = lkg_boottime_ns();
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        for (size_t i = 0; i < n_contents;) {
-                struct lkg_node *node = node_at(contents[i]);
-
+        for (struct lkg_node *node = next_listed(NULL); node; node = next_listed(node))
                 if (node->retired_ns != 0 && now - node->retired_ns > PRUNE_AFTER &&
-                    !kernel_knows(node_id(node)))
-                        (void)release_node(node); /* also leaves the list; content has no descriptor */
-                else
-                        i++;
-        }
+                    !lkg_kernel_knows(lkg_node_id(node)))
+                        (void)release_node(node); /* content has no descriptor */
         (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
@@ -1067,24 +1005,24 @@ static bool is_old_view(const struct lkg_node *node)
                node->retired_ns != 0 && atomic_load(&node->nlookup) > 0;
 }
 
-size_t nodes_old_views(uint64_t *ids, size_t max)
+size_t lkg_nodes_old_views(uint64_t *ids, size_t max)
 {
         size_t n = 0;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        for (size_t i = 0; i < n_contents && n < max; i++)
-                if (is_old_view(node_at(contents[i])))
-                        ids[n++] = node_id(node_at(contents[i]));
+        for (struct lkg_node *node = next_listed(NULL); node && n < max; node = next_listed(node))
+                if (is_old_view(node))
+                        ids[n++] = lkg_node_id(node);
         (void)pthread_mutex_unlock(&server.nodes_lock);
         return n;
 }
 
-struct lkg_node *node_old_view(uint64_t id)
+struct lkg_node *lkg_node_old_view(uint64_t id)
 {
         struct lkg_node *node;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        node = node_get(id);
+        node = lkg_node_get(id);
         if (node && is_old_view(node))
                 atomic_fetch_add(&node->nlookup, 1);
         else
@@ -1093,7 +1031,7 @@ struct lkg_node *node_old_view(uint64_t id)
         return node;
 }
 
-void node_attributes(const struct lkg_node *node, struct stat *ret)
+void lkg_node_attributes(const struct lkg_node *node, struct stat *ret)
 {
         uint32_t kind = atomic_load(&node->kind);
         struct timespec t = { .tv_sec = node->mtime_ns / (int64_t)LKG_NSEC_PER_SEC,
@@ -1129,7 +1067,7 @@ static void sweep_pins(void)
 
                 if (d->d_name[0] == '.' || *end)
                         continue;
-                node = node_get(id);
+                node = lkg_node_get(id);
                 if (!node || atomic_load(&node->kind) != LKG_NODE_CONTENT)
                         (void)unlinkat(server.pinned, d->d_name, 0);
         }

@@ -27,17 +27,17 @@ static pthread_mutex_t openers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: sh
 static uint64_t looked_word(int tid, const struct lkg_node *node)
 {
         return (uint64_t)(unsigned)tid << (INDEX_BITS + INCARNATION_BITS) |
-               (uint64_t)node_index(node) << INCARNATION_BITS |
+               (uint64_t)lkg_node_index(node) << INCARNATION_BITS |
                (node->incarnation & ((1u << INCARNATION_BITS) - 1));
 }
 
-void opener_looked(int tid, const struct lkg_node *node)
+void lkg_opener_looked(int tid, const struct lkg_node *node)
 {
         atomic_store_explicit(&server.shm->looked[(unsigned)tid % LKG_LOOKED], looked_word(tid, node),
                               memory_order_relaxed);
 }
 
-bool opener_came_by_name(int tid, const struct lkg_node *node)
+bool lkg_opener_came_by_name(int tid, const struct lkg_node *node)
 {
         return atomic_load_explicit(&server.shm->looked[(unsigned)tid % LKG_LOOKED], memory_order_relaxed) ==
                looked_word(tid, node);
@@ -88,7 +88,7 @@ static struct lkg_opener *find_or_add(const struct lkg_message *started)
 }
 
 /* "Have I seen this process?" - has the engine been told of its open? Outlives this file server. */
-bool opener_known(const struct lkg_message *started, uint64_t *ret_generation)
+bool lkg_opener_known(const struct lkg_message *started, uint64_t *ret_generation)
 {
         struct lkg_opener *opener;
 
@@ -102,7 +102,7 @@ bool opener_known(const struct lkg_message *started, uint64_t *ret_generation)
         return opener != NULL;
 }
 
-void opener_told(const struct lkg_message *started)
+void lkg_opener_told(const struct lkg_message *started)
 {
         struct lkg_opener *opener;
 
@@ -113,7 +113,7 @@ void opener_told(const struct lkg_message *started)
         (void)pthread_mutex_unlock(&openers_lock);
 }
 
-bool opener_refuse(const struct lkg_message *started)
+bool lkg_opener_refuse(const struct lkg_message *started)
 {
         struct lkg_opener *opener;
         bool yes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of operations: each finds the node and calls the pass-through or the view. An unknown node id is ESTALE, a change
+ * The table of operations: each finds the node and calls the pass-through or the view. What is called returns REPLIED when it has
+ * replied, 0 for success without a body, or -errno. An unknown node id is ESTALE, a change
  * of a file of the view EPERM (like an immutable file), any change by a caller of another mount namespace EROFS; everything
  * else is decided there.
  */
@@ -8,29 +9,32 @@
 #include <linux/fs.h>
 #include <sys/statvfs.h>
 
-#include "file-server.h"
+#include "requests.h"
 
-/* Return the node, or reply ESTALE. */
-static struct lkg_node *resolve(fuse_req_t req, fuse_ino_t ino)
+static void finish(fuse_req_t req, int r)
 {
-        struct lkg_node *node = node_get(ino);
-
-        if (!node)
-                fuse_reply_err(req, ESTALE);
-        return node;
+        if (r <= 0)
+                fuse_reply_err(req, -r);
 }
 
 /*
  * Callers in another mount namespace may read but not change (EROFS): a read-only mount in a container would
  * not cover a submount of ours or a propagated mount. A file that was opened for writing before stays
- * writable, as on any file system.
+ * writable, as on any file system. Commands have their own rule (lkg_caller_may_command()).
  */
-static bool refuse_foreign(fuse_req_t req)
+int lkg_ops_refuse(const struct fuse_in_header *header)
 {
-        if (caller_may_change(fuse_req_ctx(req)))
-                return false;
-        fuse_reply_err(req, EROFS);
-        return true;
+        const struct fuse_ctx ctx = { .uid = header->uid, .gid = header->gid, .pid = (pid_t)header->pid };
+        const struct lkg_node *node;
+
+        if (lkg_request_is(header, REQUEST_OTHERS) && lkg_caller_is_notifier())
+                return -ESTALE;
+        if (!lkg_request_changes(header))
+                return 0;
+        node = lkg_node_get(header->nodeid);
+        if (node && (atomic_load(&node->kind) == LKG_NODE_BAD || lkg_view_takes_commands(node, true)))
+                return 0;
+        return lkg_caller_may_change(&ctx) ? 0 : -EROFS;
 }
 
 /* A file opened through a view file for writing belongs to the base (baseWrites: through). */
@@ -38,10 +42,10 @@ static struct lkg_node *behind(struct lkg_node *node, const struct fuse_file_inf
 {
         const struct lkg_file *file;
 
-        if (node_is_source(node) || !fi || !handle_is_file(fi->fh))
+        if (lkg_node_is_source(node) || !fi || !lkg_handle_is_file(fi->fh))
                 return node;
-        file = file_get(fi->fh);
-        return file ? node_get(file->node) : node;
+        file = lkg_file_get(fi->fh);
+        return file ? lkg_node_get(file->node) : node;
 }
 
 /*
@@ -50,413 +54,360 @@ static struct lkg_node *behind(struct lkg_node *node, const struct fuse_file_inf
  */
 static void note_look(const struct fuse_ctx *ctx, fuse_ino_t ino)
 {
-        const struct lkg_node *node = node_get(ino);
+        struct lkg_node *node = lkg_node_get(ino);
 
         if (!node)
                 return;
-        content_looked(ctx, node);
+        lkg_content_looked(ctx, node);
         if (ctx->uid == 0 && (node->flags & LKG_ENTRY_VIEW))
-                opener_looked(ctx->pid, node);
+                lkg_opener_looked(ctx->pid, node);
+}
+
+static int lookup(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
+{
+        const struct fuse_ctx *ctx = fuse_req_ctx(req);
+        int r;
+
+        if (atomic_load(&dir->kind) == LKG_NODE_SOURCE)
+                return lkg_source_lookup(dir, name, ret);
+        if (strcmp(name, LKG_DOOR_DIR) == 0 && !lkg_caller_is_notifier())
+                return -ENOENT;
+        r = lkg_view_lookup(dir, name, ret);
+        if (r == 0)
+                note_look(ctx, ret->ino);
+        if (r == -ENOENT && lkg_node_is_source(dir) && !lkg_publication_owns(dir, name))
+                r = lkg_source_lookup(dir, name, ret);
+        return r;
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-        struct lkg_node *dir = resolve(req, parent);
+        struct lkg_node *dir = lkg_node_get(parent);
         struct fuse_entry_param entry;
-        int r;
+        int r = dir ? lkg_relay_lookup(req, dir, name) : -ESTALE;
 
-        if (!dir)
-                return;
-        if (relay_lookup(req, dir, name))
-                return;
-        if (node_is_source(dir) && atomic_load(&dir->kind) != LKG_NODE_ROOT) {
-                r = source_lookup(dir, name, &entry);
-        } else if (strcmp(name, LKG_DOOR_DIR) == 0 && !caller_is_notifier(fuse_req_ctx(req))) {
-                r = -ENOENT;
-        } else {
-                r = view_lookup(dir, name, &entry);
+        if (r == 0) {
+                r = lookup(req, dir, name, &entry);
                 if (r == 0)
-                        note_look(fuse_req_ctx(req), entry.ino);
-                if (r == -ENOENT && node_is_source(dir) && !publication_owns(dir, name))
-                        r = source_lookup(dir, name, &entry);
+                        r = lkg_source_reply_entry(req, &entry);
         }
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
-        }
-        fuse_reply_entry(req, &entry);
-        source_unless_lost(&entry);
+        finish(req, r);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
-        struct lkg_node *node = node_get(ino);
+        struct lkg_node *node = lkg_node_get(ino);
 
         if (node)
-                node_forget(node, nlookup);
+                lkg_node_forget(node, nlookup);
         fuse_reply_none(req);
 }
 
 static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
         for (size_t i = 0; i < count; i++) {
-                struct lkg_node *node = node_get(forgets[i].ino);
+                struct lkg_node *node = lkg_node_get(forgets[i].ino);
 
                 if (node)
-                        node_forget(node, forgets[i].nlookup);
+                        lkg_node_forget(node, forgets[i].nlookup);
         }
         fuse_reply_none(req);
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
-        struct stat st;
+        struct lkg_node *node = lkg_node_get(ino);
 
         (void)fi;
-        if (!node)
-                return;
-        if (node_is_source(node)) {
-                source_getattr(req, node);
-                return;
-        }
-        node_attributes(node, &st);
-        fuse_reply_attr(req, &st, atomic_load(&node->kind) == LKG_NODE_CONTENT ? FOREVER_S : DIRECTORY_S);
+        finish(req, !node                      ? -ESTALE
+                    : lkg_node_is_source(node) ? lkg_source_getattr(req, node)
+                                               : lkg_view_getattr(req, node));
 }
 
-/* truncate() of a view file whose writes go to the base. */
-static bool truncate_through(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
-                             struct fuse_file_info *fi)
+/* truncate() of a view file whose writes go to the base. Return: 0: it is none. */
+static int truncate_through(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
+                            struct fuse_file_info *fi)
 {
         struct lkg_node *base = behind(node, fi);
         bool borrowed = base && base != node;
+        int r;
 
         if (!(valid & FUSE_SET_ATTR_SIZE) || atomic_load(&node->kind) != LKG_NODE_CONTENT)
-                return false;
+                return 0;
         if (!borrowed)
-                base = view_through(node);
+                base = lkg_view_through(node);
         if (!base)
-                return false;
-        source_setattr(req, base, attr, FUSE_SET_ATTR_SIZE, fi);
+                return 0;
+        r = lkg_source_setattr(req, base, attr, FUSE_SET_ATTR_SIZE, fi);
         if (!borrowed)
-                node_forget(base, 1);
-        return true;
+                lkg_node_forget(base, 1);
+        return r;
 }
 
+/* The notifier only touches: nothing is done. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid,
                        struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
+        bool notifiers = lkg_caller_is_notifier();
+        int r = node ? 0 : -ESTALE;
 
-        if (!node)
-                return;
-        if (relay_touch(req, node) || (!view_takes_commands(node, true) && refuse_foreign(req)))
-                return;
-        if (node_is_source(node))
-                source_setattr(req, node, attr, valid, fi);
-        else if (caller_is_notifier(fuse_req_ctx(req)) || !truncate_through(req, node, attr, valid, fi))
-                view_setattr(req, node, valid);
+        if (node && lkg_node_is_source(node))
+                r = notifiers ? lkg_source_getattr(req, node)
+                              : lkg_source_setattr(req, node, attr, valid, fi);
+        else if (node && !notifiers)
+                r = truncate_through(req, node, attr, valid, fi);
+        finish(req, r == 0 ? lkg_view_setattr(req, node, valid) : r);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
 
-        if (!node)
-                return;
-        if (node_is_source(node))
-                source_readlink(req, node);
-        else
-                fuse_reply_err(req, EINVAL);
+        finish(req, !node ? -ESTALE : lkg_node_is_source(node) ? lkg_source_readlink(req, node) : -EINVAL);
 }
 
-/* The directory in which @name may be made, removed or replaced, or a reply of ESTALE or EPERM. */
-static struct lkg_node *changeable(fuse_req_t req, fuse_ino_t parent, const char *name)
+static bool is_bad_directory(const struct lkg_node *dir)
 {
-        struct lkg_node *dir = resolve(req, parent);
-
-        if (!dir || refuse_foreign(req))
-                return NULL;
-        if (!relay_matches(req, dir, name) && relay_refuse(req))
-                return NULL;
-        if (publication_owns(dir, name)) {
-                fuse_reply_err(req, EPERM);
-                return NULL;
-        }
-        return dir;
+        return atomic_load(&dir->kind) == LKG_NODE_BAD;
 }
 
-/* Return the directory if it is one of those below bad/. */
-static struct lkg_node *bad_directory(fuse_ino_t ino)
+static int make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,
+                const char *link)
 {
-        struct lkg_node *dir = node_get(ino);
+        struct lkg_node *dir = lkg_node_get(parent);
 
-        return dir && atomic_load(&dir->kind) == LKG_NODE_BAD ? dir : NULL;
+        if (!dir)
+                return -ESTALE;
+        if (S_ISREG(mode) && is_bad_directory(dir))
+                return lkg_bad_make(req, dir, name);
+        if (lkg_caller_is_notifier())
+                return lkg_relay_make(req, dir, name);
+        return lkg_publication_owns(dir, name) ? -EPERM : lkg_source_make(req, dir, name, mode, rdev, link);
 }
 
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-        struct lkg_node *dir = S_ISREG(mode) ? bad_directory(parent) : NULL;
-
-        if (dir) {
-                bad_make(req, dir, name);
-                return;
-        }
-        dir = changeable(req, parent, name);
-        if (dir && !relay_make(req, dir, name))
-                source_make(req, dir, name, mode, rdev, NULL);
+        finish(req, make(req, parent, name, mode, rdev, NULL));
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-        struct lkg_node *dir = changeable(req, parent, name);
-
-        if (dir && !relay_make(req, dir, name))
-                source_make(req, dir, name, mode | S_IFDIR, 0, NULL);
+        finish(req, make(req, parent, name, mode | S_IFDIR, 0, NULL));
 }
 
 static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
 {
-        struct lkg_node *dir = changeable(req, parent, name);
+        finish(req, make(req, parent, name, S_IFLNK, 0, link));
+}
 
-        if (dir && !relay_make(req, dir, name))
-                source_make(req, dir, name, S_IFLNK, 0, link);
+static int remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, int flags)
+{
+        struct lkg_node *dir = lkg_node_get(parent);
+
+        if (!dir)
+                return -ESTALE;
+        if (!flags && is_bad_directory(dir))
+                return lkg_bad_unlink(req, dir, name);
+        if (lkg_caller_is_notifier())
+                return lkg_relay_remove(dir, name);
+        return lkg_publication_owns(dir, name) ? -EPERM : lkg_source_unlink(dir, name, flags);
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-        struct lkg_node *dir = bad_directory(parent);
-
-        if (dir) {
-                bad_unlink(req, dir, name);
-                return;
-        }
-        dir = changeable(req, parent, name);
-        if (dir && !relay_remove(req, dir, name))
-                source_unlink(req, dir, name, 0);
+        finish(req, remove_name(req, parent, name, 0));
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-        struct lkg_node *dir = changeable(req, parent, name);
-
-        if (dir && !relay_remove(req, dir, name))
-                source_unlink(req, dir, name, AT_REMOVEDIR);
+        finish(req, remove_name(req, parent, name, AT_REMOVEDIR));
 }
 
-/* `rename(tmp, view file)` where writes go to the base: it replaces the base. */
-static bool rename_through(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
-                           const char *newname, unsigned flags)
+/* `rename(tmp, view file)` where writes go to the base: it replaces the base. Return: its name; NULL: it is something else. */
+static const struct lkg_rule *base_behind(const struct lkg_publication *publication,
+                                          const struct lkg_node *newdir, const char *newname)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-        const struct lkg_entry *entry = lkg_publication_find(ref->publication, newname);
-        struct lkg_node *dir = node_get(parent), *newdir = node_get(newparent);
+        const struct lkg_entry *entry = lkg_publication_find(publication, newname);
 
-        if (newparent != FUSE_ROOT_ID || !dir || !newdir || flags != 0 || !entry ||
-            !(entry->flags & LKG_ENTRY_THROUGH) || publication_owns(dir, name))
-                return false;
-        for (size_t i = 0; i < ref->publication->n_rules; i++) {
-                const struct lkg_rule *rule = &ref->publication->rules[i];
-
-                if (rule->type == LKG_RULE_FILE && rule->component == entry->component) {
-                        source_rename(req, dir, name, newdir, rule->text, flags);
-                        return true;
-                }
-        }
-        return false;
+        return entry && entry->flags & LKG_ENTRY_THROUGH && atomic_load(&newdir->kind) == LKG_NODE_ROOT
+                       ? lkg_publication_rule_of(publication, LKG_RULE_FILE, entry->component)
+                       : NULL;
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
                       const char *newname, unsigned int flags)
 {
-        struct lkg_node *dir, *newdir;
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
+        struct lkg_node *dir = lkg_node_get(parent), *newdir = lkg_node_get(newparent);
+        const struct lkg_rule *base =
+                newdir && flags == 0 ? base_behind(ref->publication, newdir, newname) : NULL;
 
-        if (refuse_foreign(req) || relay_refuse(req) ||
-            rename_through(req, parent, name, newparent, newname, flags))
-                return;
-        dir = changeable(req, parent, name);
-        if (!dir)
-                return;
-        newdir = changeable(req, newparent, newname);
-        if (newdir)
-                source_rename(req, dir, name, newdir, newname, flags);
+        if (!dir || !newdir)
+                finish(req, -ESTALE);
+        else if (lkg_publication_owns(dir, name) || (!base && lkg_publication_owns(newdir, newname)))
+                finish(req, -EPERM);
+        else
+                finish(req, lkg_source_rename(dir, name, newdir, base ? base->text : newname, flags));
 }
 
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
 {
-        struct lkg_node *node = resolve(req, ino), *dir;
+        struct lkg_node *node = lkg_node_get(ino), *dir = lkg_node_get(newparent);
 
-        if (!node || relay_refuse(req))
-                return;
-        dir = changeable(req, newparent, newname);
-        if (!dir)
-                return;
-        if (node_is_source(node))
-                source_link(req, node, dir, newname);
+        if (!node || !dir)
+                finish(req, -ESTALE);
+        else if (!lkg_node_is_source(node) || lkg_publication_owns(dir, newname))
+                finish(req, -EPERM);
         else
-                fuse_reply_err(req, EPERM);
+                finish(req, lkg_source_link(req, node, dir, newname));
 }
 
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                       struct fuse_file_info *fi)
 {
-        struct lkg_node *dir = bad_directory(parent);
+        struct lkg_node *dir = lkg_node_get(parent);
 
-        if (dir) {
-                bad_create(req, dir, name, fi);
-                return;
-        }
-        if (relay_refuse(req))
-                return;
-        dir = changeable(req, parent, name);
-        if (dir)
-                source_create(req, dir, name, mode, fi);
+        if (!dir)
+                finish(req, -ESTALE);
+        else if (is_bad_directory(dir))
+                finish(req, lkg_bad_create(req, dir, name, fi));
+        else
+                finish(req, lkg_publication_owns(dir, name) ? -EPERM
+                                                            : lkg_source_create(req, dir, name, mode, fi));
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
+        bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
 
         if (!node)
-                return;
-        if ((fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY && !view_takes_commands(node, true) &&
-            refuse_foreign(req))
-                return;
-        if (!node_is_source(node))
-                view_open(req, node, fi);
-        else if (!relay_open(req, node, fi))
-                source_open(req, node, fi);
+                finish(req, -ESTALE);
+        else if (!lkg_node_is_source(node))
+                finish(req, lkg_view_file_open(req, node, fi));
+        else if (writes && lkg_caller_is_notifier())
+                finish(req, lkg_relay_open(req, fi));
+        else
+                finish(req, lkg_source_open_file(req, node, fi));
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino), *base;
+        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
 
         if (!node)
-                return;
-        base = behind(node, fi);
-        if (!base || node_is_source(base))
-                source_read(req, size, off, fi);
+                finish(req, -ESTALE);
+        else if (!base || lkg_node_is_source(base))
+                finish(req, lkg_source_read(req, size, off, fi));
         else
-                view_read(req, node, size, off);
+                finish(req, lkg_view_file_read(req, node, size, off));
 }
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
                      struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
 
         if (!node)
-                return;
-        if (atomic_load(&node->kind) == LKG_NODE_CONTROL) {
-                view_write(req, node, data, size);
-                return;
-        }
-        if (!node_is_source(node) && !handle_is_file(fi->fh)) {
-                bad_write(req, node, data, size);
-                return;
-        }
-        node = behind(node, fi);
-        if (node && node_is_source(node))
-                source_write(req, node, data, size, off, fi);
+                finish(req, -ESTALE);
+        else if (atomic_load(&node->kind) == LKG_NODE_CONTROL)
+                finish(req, lkg_view_file_write(req, node, data, size));
+        else if (!lkg_node_is_source(node) && !lkg_handle_is_file(fi->fh))
+                finish(req, lkg_bad_write(req, node, data, size));
+        else if (base && lkg_node_is_source(base))
+                finish(req, lkg_source_write(req, base, data, size, off, fi));
         else
-                fuse_reply_err(req, EPERM);
+                finish(req, -EPERM);
+}
+
+/* A file of the source that is open, perhaps through a view file; NULL: flush and fsync have nothing to do. */
+static struct lkg_node *written(struct lkg_node *node, const struct fuse_file_info *fi)
+{
+        node = node ? behind(node, fi) : NULL;
+        return node && lkg_node_is_source(node) && lkg_handle_is_file(fi->fh) ? node : NULL;
 }
 
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino), *base = written(node, fi);
 
-        if (!node)
-                return;
-        node = behind(node, fi);
-        if (node && node_is_source(node) && handle_is_file(fi->fh))
-                source_flush(req, node, fi);
-        else
-                fuse_reply_err(req, 0);
+        finish(req, !node ? -ESTALE : base ? lkg_source_flush(base, fi) : 0);
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino), *base = written(node, fi);
 
-        if (!node)
-                return;
-        node = behind(node, fi);
-        if (node && node_is_source(node) && handle_is_file(fi->fh))
-                source_fsync(req, node, datasync, fi);
-        else
-                fuse_reply_err(req, 0);
+        finish(req, !node ? -ESTALE : base ? lkg_source_fsync(base, datasync, fi) : 0);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = node_get(ino), *base;
+        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
+        bool through = node && lkg_handle_is_file(fi->fh) && (!base || lkg_node_is_source(base));
 
-        base = node ? behind(node, fi) : NULL;
-        if (!node || !handle_is_file(fi->fh) || (base && !node_is_source(base))) {
-                view_closed(fi->fh);
-                if (!handle_is_file(fi->fh))
-                        content_closed(ino);
+        if (through) {
+                lkg_source_closed(fi->fh);
+        } else {
+                lkg_view_closed(fi->fh);
+                if (!lkg_handle_is_file(fi->fh))
+                        lkg_content_closed(ino);
                 /* content; or a node that was forgotten before its files, which a real kernel does not do */
-                file_close(fi->fh);
-                fuse_reply_err(req, 0);
-                return;
+                lkg_file_close(fi->fh);
         }
-        source_release(req, base ? base : node, fi);
-        if (base != node)
-                kernel_invalidate_attributes(ino); /* the kernel used the size of our reply as its size */
+        finish(req, 0);
+        if (through && base != node)
+                lkg_kernel_invalidate_attributes(
+                        ino); /* the kernel used the size of our reply as its size */
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
-
-        if (!node)
+        if (!lkg_node_get(ino)) {
+                finish(req, -ESTALE);
                 return;
-        fi->fh = handle_new(); /* evaluated at read(); an open alone allocates nothing */
+        }
+        fi->fh = lkg_handle_new(); /* evaluated at read(); an open alone allocates nothing */
         fuse_reply_open(req, fi);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
 
-        if (node)
-                listing_read(req, node, size, off, fi->fh);
+        finish(req, node ? lkg_listing_read(req, node, size, off, fi->fh) : -ESTALE);
 }
 
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
         (void)ino;
-        listing_close(fi->fh);
-        fuse_reply_err(req, 0);
+        lkg_listing_close(fi->fh);
+        finish(req, 0);
 }
 
 static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        int r = node ? 0 : -ESTALE;
 
         (void)fi;
-        if (!node)
-                return;
-        if (node_is_source(node))
-                fd = source_open_node(node, O_RDONLY | O_DIRECTORY);
+        if (node && lkg_node_is_source(node))
+                fd = lkg_source_open_node(node, O_RDONLY | O_DIRECTORY);
         if (fd >= 0 && (datasync ? fdatasync(fd) : fsync(fd)) < 0)
-                fuse_reply_err(req, errno);
-        else
-                fuse_reply_err(req, 0);
+                r = -errno;
+        finish(req, r);
 }
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-        struct lkg_node *node = node_get(ino);
+        struct lkg_node *node = lkg_node_get(ino);
         struct statvfs st;
-        int fd = node && node_is_source(node) ? node_fd(node) : server.source;
+        int fd = node && lkg_node_is_source(node) ? lkg_node_fd(node) : server.source;
 
         if (fstatvfs(fd >= 0 ? fd : server.source, &st) < 0)
-                fuse_reply_err(req, errno);
+                finish(req, -errno);
         else
                 fuse_reply_statfs(req, &st);
 }
@@ -464,43 +415,37 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
                         int flags)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
 
-        if (!node || refuse_foreign(req) || relay_refuse(req))
-                return;
-        xattr_set(req, node, name, value, size, flags);
+        finish(req, node ? lkg_xattr_set(node, name, value, size, flags) : -ESTALE);
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
 
-        if (node)
-                xattr_get(req, node, name, size);
+        finish(req, node ? lkg_xattr_get(req, node, name, size) : -ESTALE);
 }
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
 
-        if (node)
-                xattr_list(req, node, size);
+        finish(req, node ? lkg_xattr_list(req, node, size) : -ESTALE);
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
 
-        if (!node || refuse_foreign(req) || relay_refuse(req))
-                return;
-        xattr_remove(req, node, name);
+        finish(req, node ? lkg_xattr_remove(node, name) : -ESTALE);
 }
 
 /* `lsattr` shows the immutable flag on files of the view. */
 static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg, struct fuse_file_info *fi,
                      unsigned flags, const void *in, size_t in_size, size_t out_size)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino);
         int immutable = FS_IMMUTABLE_FL;
 
         (void)arg;
@@ -508,109 +453,89 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
         (void)in_size;
         (void)out_size;
         if (!node)
-                return;
-        if (flags & FUSE_IOCTL_UNRESTRICTED)
-                fuse_reply_err(req, ENOTTY);
-        else if (node_is_source(node))
-                source_ioctl(req, node, cmd, fi);
+                finish(req, -ESTALE);
+        else if (flags & FUSE_IOCTL_UNRESTRICTED)
+                finish(req, -ENOTTY);
+        else if (lkg_node_is_source(node))
+                finish(req, lkg_source_ioctl(req, node, cmd, fi));
         else if (cmd == FS_IOC_GETFLAGS && atomic_load(&node->kind) == LKG_NODE_CONTENT &&
-                 !publication_holds_bad(node))
+                 !lkg_publication_holds_bad(node))
                 fuse_reply_ioctl(req, 0, &immutable, sizeof(immutable));
-        else if (cmd == FS_IOC_SETFLAGS)
-                fuse_reply_err(req, EPERM);
         else
-                fuse_reply_err(req, ENOTTY);
+                finish(req, cmd == FS_IOC_SETFLAGS ? -EPERM : -ENOTTY);
 }
 
 static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph)
 {
+        (void)fi;
         if (ph)
                 fuse_pollhandle_destroy(ph); /* frees only its memory: we keep the kernel's handle */
-        view_poll(req, node_get(ino), fi);
+        lkg_view_poll(req, lkg_node_get(ino));
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t length,
                          struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
         struct caller caller;
-        int fd, r;
+        int r = base ? lkg_file_fd(fi->fh) : -ESTALE;
 
-        if (!node)
-                return;
-        node = behind(node, fi);
-        fd = node ? file_fd(fi->fh) : -ESTALE;
-        if (fd < 0) {
-                fuse_reply_err(req, -fd);
-                return;
+        if (r >= 0) {
+                lkg_caller_enter(fuse_req_ctx(req), &caller);
+                r = fallocate(r, mode, off, length) < 0 ? -errno : 0;
+                lkg_caller_leave(&caller);
         }
-        caller_enter(fuse_req_ctx(req), &caller);
-        r = fallocate(fd, mode, off, length) < 0 ? -errno : 0;
-        caller_leave(&caller);
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
-        }
-        atomic_fetch_or(&node->dirty, LKG_DIRTY_WROTE);
-        fuse_reply_err(req, 0);
+        if (r == 0)
+                atomic_fetch_or(&base->dirty, LKG_DIRTY_WROTE);
+        finish(req, r);
 }
 
 static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, struct fuse_file_info *in_fi,
                                fuse_ino_t out, off_t out_off, struct fuse_file_info *out_fi, size_t size,
                                int flags)
 {
-        struct lkg_node *node = resolve(req, out);
-        int from = file_fd(in_fi->fh), to = file_fd(out_fi->fh), error;
+        struct lkg_node *node = lkg_node_get(out), *base = node ? behind(node, out_fi) : NULL;
+        int from = lkg_file_fd(in_fi->fh), to = lkg_file_fd(out_fi->fh), error;
         struct caller caller;
         ssize_t n;
 
         (void)in;
-        if (!node)
-                return;
-        node = behind(node, out_fi);
-        if (!node || from < 0 || to < 0) {
-                fuse_reply_err(req, EXDEV); /* the caller reads and writes instead */
+        if (!node || !base || from < 0 || to < 0) {
+                finish(req, node ? -EXDEV : -ESTALE); /* EXDEV: the caller reads and writes instead */
                 return;
         }
-        caller_enter(fuse_req_ctx(req), &caller);
+        lkg_caller_enter(fuse_req_ctx(req), &caller);
         n = copy_file_range(from, &in_off, to, &out_off, size, (unsigned)flags);
         error = errno;
-        caller_leave(&caller);
+        lkg_caller_leave(&caller);
         if (n < 0) {
-                fuse_reply_err(req, error);
+                finish(req, -error);
                 return;
         }
-        atomic_fetch_or(&node->dirty, LKG_DIRTY_WROTE);
+        atomic_fetch_or(&base->dirty, LKG_DIRTY_WROTE);
         fuse_reply_write(req, (size_t)n);
 }
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino), *base;
-        off_t at;
-        int fd;
+        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
+        bool content = base && !lkg_node_is_source(base); /* has no holes */
+        int fd = node && !content ? lkg_file_fd(fi->fh) : -ESTALE;
+        off_t at = fd;
 
-        if (!node)
-                return;
-        base = behind(node, fi);
-        if (base && !node_is_source(base)) { /* content has no holes */
-                if (off < 0 || (uint64_t)off >= node->size)
-                        fuse_reply_err(req, ENXIO);
-                else
-                        fuse_reply_lseek(req, whence == SEEK_DATA ? off : (off_t)node->size);
-                return;
-        }
-        fd = file_fd(fi->fh);
-        at = fd < 0 ? fd : lseek(fd, off, whence);
-        if (fd < 0)
-                fuse_reply_err(req, -fd);
-        else if (at < 0)
-                fuse_reply_err(req, errno);
+        if (content && (off < 0 || (uint64_t)off >= node->size))
+                at = -ENXIO;
+        else if (content)
+                at = whence == SEEK_DATA ? off : (off_t)node->size;
+        else if (fd >= 0 && (at = lseek(fd, off, whence)) < 0)
+                at = -errno;
+        if (at < 0)
+                finish(req, (int)at);
         else
                 fuse_reply_lseek(req, at);
 }
 
-const struct fuse_lowlevel_ops server_ops = {
+const struct fuse_lowlevel_ops lkg_fuse_ops = {
         .lookup = op_lookup,
         .forget = op_forget,
         .forget_multi = op_forget_multi,

@@ -312,7 +312,7 @@ static void fill_words(const struct lkg_publication *p, const struct lkg_entry *
 static int read_last(const struct lkg_node *node, char **ret)
 {
         LKG_CLEANUP(lkg_freep) char *text = node->size < TEXT_MAX ? calloc(1, node->size + 1) : NULL;
-        ssize_t n = text ? node_read_content(node, text, node->size, 0) : -ENOMEM;
+        ssize_t n = text ? lkg_node_read_content(node, text, node->size, 0) : -ENOMEM;
         char *own = n < 0 ? NULL : strstr(text, OWN_METRICS);
 
         if (n < 0)
@@ -338,11 +338,11 @@ static int say_nothing(const struct outage_words *w, struct lkg_buf *buf)
         return lkg_json_write_line(&json, buf);
 }
 
-int outage_answer(const struct lkg_publication *publication, const struct lkg_entry *entry,
-                  struct lkg_node **ret)
+int lkg_outage_answer(const struct lkg_publication *publication, const struct lkg_entry *entry,
+                      struct lkg_node **ret)
 {
         const struct told *file = find_told(publication, entry);
-        struct lkg_node *last = node_last(entry->path);
+        struct lkg_node *last = lkg_node_last(entry->path);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *old = NULL;
         struct lkg_entry changed = *entry;
@@ -353,7 +353,7 @@ int outage_answer(const struct lkg_publication *publication, const struct lkg_en
                 *ret = last;
                 return 0;
         }
-        fill_words(publication, entry, health_is_down(lkg_boottime_ns()), &words);
+        fill_words(publication, entry, lkg_health_is_down(lkg_boottime_ns()), &words);
         if (last)
                 r = read_last(last, &old);
         if (r >= 0 && file)
@@ -361,18 +361,18 @@ int outage_answer(const struct lkg_publication *publication, const struct lkg_en
         else if (r >= 0)
                 r = say_nothing(&words, &buf);
         if (last)
-                node_forget(last, 1);
+                lkg_node_forget(last, 1);
         if (r >= 0 && lkg_buf_failed(&buf))
                 r = -ENOMEM;
         if (r >= 0)
                 r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
         changed.size = buf.size;
         changed.mtime_ns = (int64_t)silent_since(publication);
-        return r < 0 ? r : node_own(entry->path, &changed, buf.data, ret);
+        return r < 0 ? r : lkg_node_virtual(LKG_NODE_CONTENT, entry->path, &changed, buf.data, ret);
 }
 
-int outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
-                struct lkg_node **ret)
+int lkg_outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
+                    struct lkg_node **ret)
 {
         const struct told *file = find_told(publication, entry);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -385,7 +385,7 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         if (!file)
                 return -ENOENT;
         fill_words(publication, entry,
-                   entry->flags & LKG_ENTRY_ANSWERED ? false : health_find_out(engine_ask), &words);
+                   entry->flags & LKG_ENTRY_ANSWERED ? false : lkg_health_find_out(lkg_link_ask), &words);
         r = read_entry(entry, &old);
         if (r >= 0)
                 r = file->say(&words, old, &buf);
@@ -397,5 +397,5 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         changed.size = buf.size;
         changed.mtime_ns = heard_ns > entry->mtime_ns ? heard_ns : entry->mtime_ns;
         r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
-        return r < 0 ? r : node_own(entry->path, &changed, buf.data, ret);
+        return r < 0 ? r : lkg_node_virtual(LKG_NODE_CONTENT, entry->path, &changed, buf.data, ret);
 }

@@ -5,7 +5,7 @@
  * to watchers of the view. The file server watches the source directories that the kernel knows
  * (source-watch.c), and has the notifier cause the same events (relay.c).
  *
- * Own changes must not be relayed: relay_begin()/relay_end() around each of them record the file that was there afterwards; an
+ * Own changes must not be relayed: lkg_relay_begin()/lkg_relay_end() around each of them record the file that was there afterwards; an
  * event that finds exactly that file is about our own change.
  */
 #include <fcntl.h>
@@ -31,9 +31,10 @@ static struct {
         uint64_t begun_ns; /* not 0: in progress since then */
         struct identity identity;
 } own[OWN_SLOTS];
-static uint32_t job_owners[LKG_RELAY_JOBS]; /* owner of the directory: quota_owner(); 0 = a predecessor's */
+static uint32_t
+        job_owners[LKG_RELAY_JOBS]; /* owner of the directory: lkg_quota_owner(); 0 = a predecessor's */
 
-void notifier_ring(void)
+void lkg_notifier_ring(void)
 {
         atomic_fetch_add(&server.shm->notify.bell, 1);
         (void)syscall(SYS_futex, &server.shm->notify.bell, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -50,21 +51,21 @@ static uint64_t hash_name(const char *name)
 static void identify(uint64_t dir, const char *name, struct identity *ret, mode_t *ret_mode,
                      bool *ret_writer)
 {
-        struct lkg_node *node = node_get(dir), *file;
-        int fd = node ? node_fd(node) : -EBADF;
+        struct lkg_node *node = lkg_node_get(dir), *file;
+        int fd = node ? lkg_node_fd(node) : -EBADF;
         struct stat st;
 
         memset(ret, 0, sizeof(*ret));
         *ret_mode = 0;
         *ret_writer = false;
-        if (fd < 0 || source_stat(fd, name, AT_SYMLINK_NOFOLLOW, &st) < 0)
+        if (fd < 0 || lkg_source_stat(fd, name, AT_SYMLINK_NOFOLLOW, &st) < 0)
                 return;
         ret->ino = st.st_ino;
         ret->size = S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size;
         ret->mtime_ns = S_ISDIR(st.st_mode) ? 0 : lkg_timespec_ns(&st.st_mtim);
         ret->ctime_ns = S_ISDIR(st.st_mode) ? 0 : lkg_timespec_ns(&st.st_ctim);
         *ret_mode = st.st_mode;
-        file = node_find_source(st.st_dev, st.st_ino);
+        file = lkg_node_find_source(st.st_dev, st.st_ino);
         *ret_writer = file && atomic_load(&file->n_writers) > 0;
 }
 
@@ -73,7 +74,7 @@ static size_t own_slot(uint64_t dir, uint64_t name)
         return (size_t)((name ^ dir * UINT64_C(0x9e3779b97f4a7c15)) % OWN_SLOTS);
 }
 
-void relay_begin(uint64_t dir, const char *name)
+void lkg_relay_begin(uint64_t dir, const char *name)
 {
         uint64_t hash = hash_name(name);
         size_t slot = own_slot(dir, hash);
@@ -85,7 +86,7 @@ void relay_begin(uint64_t dir, const char *name)
         (void)pthread_mutex_unlock(&relay_lock);
 }
 
-void relay_end(uint64_t dir, const char *name)
+void lkg_relay_end(uint64_t dir, const char *name)
 {
         uint64_t hash = hash_name(name);
         size_t slot = own_slot(dir, hash);
@@ -103,7 +104,7 @@ void relay_end(uint64_t dir, const char *name)
         /* the kernel has dropped the root directory's attributes with this change */
         if (dir == FUSE_ROOT_ID) {
                 atomic_store(&server.shm->notify.root_changed, 1);
-                notifier_ring();
+                lkg_notifier_ring();
         }
 }
 
@@ -129,7 +130,7 @@ static bool is_own(uint64_t dir, const char *name, const struct identity *now)
 /* Lock held. Jobs about directories of users get half of the ring, those of one user an eighth. */
 static bool has_room_for(const struct lkg_node *dir, uint32_t head, uint32_t tail)
 {
-        uint32_t owner = quota_owner(dir->uid), n_users = 0, n_own = 0;
+        uint32_t owner = lkg_quota_owner(dir->uid), n_users = 0, n_own = 0;
 
         for (uint32_t i = tail; i != head; i++) {
                 uint32_t other = job_owners[i % LKG_RELAY_JOBS];
@@ -145,7 +146,7 @@ static bool has_room_for(const struct lkg_node *dir, uint32_t head, uint32_t tai
 static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char *name)
 {
         struct lkg_shared *shm = server.shm;
-        struct lkg_node *node = node_get(dir);
+        struct lkg_node *node = lkg_node_get(dir);
         struct lkg_relay_job *job;
         uint32_t head;
 
@@ -155,24 +156,24 @@ static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char 
         head = atomic_load(&shm->notify.relay_head);
         job = &shm->notify.relay[head % LKG_RELAY_JOBS];
         if (has_room_for(node, head, atomic_load(&shm->notify.relay_tail)) &&
-            node_path(node, job->path, sizeof(job->path)) == 0) {
+            lkg_node_path(node, job->path, sizeof(job->path)) == 0) {
                 job->op = op;
                 job->type = type & S_IFMT;
                 job->dir = dir;
                 (void)snprintf(job->name, sizeof(job->name), "%s", name);
-                job_owners[head % LKG_RELAY_JOBS] = quota_owner(node->uid);
+                job_owners[head % LKG_RELAY_JOBS] = lkg_quota_owner(node->uid);
                 atomic_store_explicit(&shm->notify.relay_head, head + 1, memory_order_release);
         }
         (void)pthread_mutex_unlock(&relay_lock);
 }
 
-void relay_event(uint64_t dir, uint32_t mask, const char *name)
+void lkg_relay_event(uint64_t dir, uint32_t mask, const char *name)
 {
         struct identity now;
         bool writer, there;
         mode_t mode;
 
-        if (dir == FUSE_ROOT_ID && publication_owns(node_get(dir), name))
+        if (dir == FUSE_ROOT_ID && lkg_publication_owns(lkg_node_get(dir), name))
                 return;
         identify(dir, name, &now, &mode, &writer);
         there = now.ino != 0;
@@ -190,8 +191,8 @@ void relay_event(uint64_t dir, uint32_t mask, const char *name)
         }
 }
 
-void relay_ring(void)
+void lkg_relay_ring(void)
 {
         if (atomic_load(&server.shm->notify.relay_head) != atomic_load(&server.shm->notify.relay_tail))
-                notifier_ring();
+                lkg_notifier_ring();
 }

@@ -11,7 +11,7 @@
 #include <lkg/publication.h>
 #include <lkg/text.h>
 
-struct publication_ref *publication_get(void)
+struct publication_ref *lkg_publication_get(void)
 {
         struct publication_ref *ref;
 
@@ -22,7 +22,7 @@ struct publication_ref *publication_get(void)
         return ref;
 }
 
-void publication_put(struct publication_ref *ref)
+void lkg_publication_put(struct publication_ref *ref)
 {
         bool last;
 
@@ -35,11 +35,20 @@ void publication_put(struct publication_ref *ref)
         }
 }
 
-const struct lkg_rule *publication_rule(const struct lkg_publication *publication, enum lkg_rule_type type,
-                                        const char *text)
+const struct lkg_rule *lkg_publication_rule(const struct lkg_publication *publication,
+                                            enum lkg_rule_type type, const char *text)
 {
         for (size_t i = 0; i < publication->n_rules; i++)
                 if (publication->rules[i].type == type && strcmp(publication->rules[i].text, text) == 0)
+                        return &publication->rules[i];
+        return NULL;
+}
+
+const struct lkg_rule *lkg_publication_rule_of(const struct lkg_publication *publication,
+                                               enum lkg_rule_type type, unsigned component)
+{
+        for (size_t i = 0; i < publication->n_rules; i++)
+                if (publication->rules[i].type == type && publication->rules[i].component == component)
                         return &publication->rules[i];
         return NULL;
 }
@@ -56,7 +65,7 @@ static bool below(const char *path, const char *top)
  * Does a change of @path (in the source directory) change a layer? Also true if a directory above the layer
  * moves.
  */
-bool publication_commits(const struct lkg_publication *publication, const char *path)
+bool lkg_publication_commits(const struct lkg_publication *publication, const char *path)
 {
         for (size_t i = 0; i < publication->n_rules; i++) {
                 const struct lkg_rule *rule = &publication->rules[i];
@@ -69,28 +78,28 @@ bool publication_commits(const struct lkg_publication *publication, const char *
         return false;
 }
 
-bool publication_hides(const struct lkg_publication *publication, const char *path)
+bool lkg_publication_hides(const struct lkg_publication *publication, const char *path)
 {
         if (strcmp(path, LKG_FALLBACK_DIR) == 0 || strcmp(path, LKG_DOOR_DIR) == 0)
                 return true;
-        return publication_rule(publication, LKG_RULE_HIDE, path) != NULL;
+        return lkg_publication_rule(publication, LKG_RULE_HIDE, path) != NULL;
 }
 
-bool publication_owns(const struct lkg_node *dir, const char *name)
+bool lkg_publication_owns(const struct lkg_node *dir, const char *name)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = NULL;
         uint32_t kind = atomic_load(&dir->kind);
 
         if (kind == LKG_NODE_VDIR || kind == LKG_NODE_HIDDEN || kind == LKG_NODE_BAD)
                 return true;
         if (kind != LKG_NODE_ROOT)
                 return false;
-        ref = publication_get();
-        return publication_hides(ref->publication, name) || lkg_publication_find(ref->publication, name);
+        ref = lkg_publication_get();
+        return lkg_publication_hides(ref->publication, name) || lkg_publication_find(ref->publication, name);
 }
 
-const struct lkg_entry *publication_bad_directory(const struct lkg_publication *publication,
-                                                  const struct lkg_node *node)
+const struct lkg_entry *lkg_publication_bad_directory(const struct lkg_publication *publication,
+                                                      const struct lkg_node *node)
 {
         const char *slash = strrchr(node->name, '/');
         const struct lkg_entry *entry;
@@ -103,7 +112,7 @@ const struct lkg_entry *publication_bad_directory(const struct lkg_publication *
         return entry && entry->type == LKG_ENTRY_BAD ? entry : NULL;
 }
 
-const struct lkg_entry *publication_asked(const struct lkg_publication *publication, const char *path)
+const struct lkg_entry *lkg_publication_asked(const struct lkg_publication *publication, const char *path)
 {
         char dir[LKG_NODE_NAME];
 
@@ -120,15 +129,15 @@ const struct lkg_entry *publication_asked(const struct lkg_publication *publicat
         return NULL;
 }
 
-bool publication_holds_bad(const struct lkg_node *node)
+bool lkg_publication_holds_bad(const struct lkg_node *node)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = NULL;
         uint32_t kind = atomic_load(&node->kind);
 
         if (kind != LKG_NODE_CONTENT)
                 return kind == LKG_NODE_BAD_MADE;
-        ref = publication_get();
-        return publication_bad_directory(ref->publication, node) != NULL;
+        ref = lkg_publication_get();
+        return lkg_publication_bad_directory(ref->publication, node) != NULL;
 }
 
 /* ---- loading ---- */
@@ -238,18 +247,18 @@ static int load(struct lkg_error *err)
         (void)pthread_mutex_unlock(&server.publication_lock);
         atomic_store(&server.shm->publication, publication->number);
         if (old)
-                publication_put(old);
+                lkg_publication_put(old);
         if (publication->number == 0)
                 return 0; /* what is open stays as it is */
         remember_names(publication);
         for (size_t i = 0; i < publication->n_rules; i++)
                 if (publication->rules[i].type == LKG_RULE_EXE)
-                        program_file_expect(publication->rules[i].text);
-        nodes_retire(publication);
+                        lkg_program_file_expect(publication->rules[i].text);
+        lkg_nodes_retire(publication);
         return 0;
 }
 
-int publication_load(struct lkg_error *err)
+int lkg_publication_load(struct lkg_error *err)
 {
         int r;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "quota.h"
+#include "file-server.h"
 
 static uint32_t home(const struct quota *quota, uint32_t owner)
 {
@@ -22,7 +23,7 @@ static struct quota_cell *find(const struct quota *quota, uint32_t owner)
         return &quota->cells[i];
 }
 
-bool quota_ask(const struct quota *quota, uint32_t owner)
+bool lkg_quota_ask(const struct quota *quota, uint32_t owner)
 {
         const struct quota_cell *cell;
 
@@ -36,22 +37,22 @@ bool quota_ask(const struct quota *quota, uint32_t owner)
         return cell->n < quota->size / 8;
 }
 
-bool quota_is_nearly_used(const struct quota *quota, uint32_t owner)
+bool lkg_quota_is_nearly_used(const struct quota *quota, uint32_t owner)
 {
         return owner != QUOTA_HOST_ROOT &&
                (find(quota, owner)->n >= quota->size / 32 * 3 || quota->n_users >= quota->size / 8 * 3);
 }
 
-bool quota_is_half_used(const struct quota *quota, uint32_t owner)
+bool lkg_quota_is_half_used(const struct quota *quota, uint32_t owner)
 {
         return owner != QUOTA_HOST_ROOT && find(quota, owner)->n > quota->size / 16;
 }
 
 /*
- * Records that were not checked (a replay, an earlier build) may belong to more owners than there are cells;
+ * Records that were not checked (a replay) may belong to more owners than there are cells;
  * the excess counts for all users together.
  */
-void quota_add(struct quota *quota, uint32_t owner)
+void lkg_quota_add(struct quota *quota, uint32_t owner)
 {
         struct quota_cell *cell;
 
@@ -89,7 +90,7 @@ static void empty(struct quota *quota, uint32_t hole)
         quota->cells[hole] = (struct quota_cell){ 0 };
 }
 
-void quota_remove(struct quota *quota, uint32_t owner)
+void lkg_quota_remove(struct quota *quota, uint32_t owner)
 {
         struct quota_cell *cell;
 
@@ -107,9 +108,69 @@ void quota_remove(struct quota *quota, uint32_t owner)
                 empty(quota, (uint32_t)(cell - quota->cells));
 }
 
-void quota_reset(struct quota *quota)
+void lkg_quota_reset(struct quota *quota)
 {
         if (quota->n_used > 0)
                 memset(quota->cells, 0, quota->n_cells * sizeof(*quota->cells));
         quota->n_users = quota->n_used = quota->n_root = 0;
+}
+
+/* ---- records ---- */
+
+uint32_t lkg_records_limit(const struct records *records)
+{
+        uint32_t limit = 2 * records->n_used;
+
+        return limit < RECORDS_MIN ? RECORDS_MIN : limit < records->n ? limit : records->n;
+}
+
+void lkg_records_mark(struct records *records, uint32_t index)
+{
+        records->used[index / 64] |= UINT64_C(1) << index % 64;
+        records->n_used++;
+}
+
+uint32_t lkg_records_take(struct records *records)
+{
+        uint32_t limit = lkg_records_limit(records);
+
+        for (uint32_t n = 0; n < limit; n++) {
+                uint32_t i = records->next < limit ? records->next : 0;
+
+                records->next = i + 1;
+                if (records->used[i / 64] >> i % 64 & 1)
+                        continue;
+                lkg_records_mark(records, i);
+                return i;
+        }
+        return records->n;
+}
+
+void lkg_records_give(struct records *records, uint32_t index)
+{
+        records->used[index / 64] &= ~(UINT64_C(1) << index % 64);
+        records->n_used--;
+}
+
+uint32_t lkg_records_next(const uint64_t *bits, uint32_t i, uint32_t n)
+{
+        while (i < n) {
+                uint64_t rest = bits[i / 64] >> i % 64;
+
+                if (rest != 0)
+                        return i + (uint32_t)__builtin_ctzll(rest) < n ? i + (uint32_t)__builtin_ctzll(rest)
+                                                                       : n;
+                i = (i / 64 + 1) * 64;
+        }
+        return n;
+}
+
+uint32_t lkg_incarnation_new(void)
+{
+        uint32_t number;
+
+        do
+                number = atomic_fetch_add(&server.shm->incarnation, 1) + 1;
+        while (number == 0);
+        return number;
 }

@@ -62,7 +62,7 @@ static void remember(const struct lkg_publication *publication)
  */
 static void wake_watchers(void)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         uint32_t n = atomic_load(&server.shm->notify.n_view_names), n_new = 0;
 
         if (n > LKG_VIEW_NAMES)
@@ -83,33 +83,19 @@ static void wake_watchers(void)
                 atomic_store(&server.shm->notify.n_view_names, n);
                 atomic_store(&server.shm->notify.wake_wanted, ref->publication->number);
         }
-        notifier_ring();
+        lkg_notifier_ring();
 }
 
 /* --- operations of the notifier through the mount --- */
 
-static const struct lkg_relay_job *active(fuse_req_t req, const struct lkg_node *dir, const char *name)
+static const struct lkg_relay_job *active(const struct lkg_node *dir, const char *name)
 {
         const struct lkg_relay_job *job;
 
-        if (!caller_is_notifier(fuse_req_ctx(req)) || atomic_load(&server.shm->notify.relay_active) == 0)
+        if (!lkg_caller_is_notifier() || atomic_load(&server.shm->notify.relay_active) == 0)
                 return NULL;
         job = &server.shm->notify.relay[atomic_load(&server.shm->notify.relay_tail) % LKG_RELAY_JOBS];
-        return job->dir == node_id(dir) && strcmp(job->name, name) == 0 ? job : NULL;
-}
-
-/* Its path leads elsewhere by now, or it is compromised: it never changes anything real. */
-bool relay_refuse(fuse_req_t req)
-{
-        if (!caller_is_notifier(fuse_req_ctx(req)))
-                return false;
-        fuse_reply_err(req, ESTALE);
-        return true;
-}
-
-bool relay_matches(fuse_req_t req, const struct lkg_node *dir, const char *name)
-{
-        return active(req, dir, name) != NULL;
+        return job->dir == lkg_node_id(dir) && strcmp(job->name, name) == 0 ? job : NULL;
 }
 
 /*
@@ -119,8 +105,8 @@ bool relay_matches(fuse_req_t req, const struct lkg_node *dir, const char *name)
 static void describe_removed(struct lkg_node *node, struct fuse_entry_param *ret)
 {
         memset(ret, 0, sizeof(*ret));
-        ret->ino = node_id(node);
-        if (source_attributes(node, &ret->attr) < 0)
+        ret->ino = lkg_node_id(node);
+        if (lkg_source_attributes(node, &ret->attr) < 0)
                 ret->attr = (struct stat){ .st_ino = node->ino, .st_mode = node->mode };
         if (ret->attr.st_nlink == 0)
                 ret->attr.st_nlink = 1;
@@ -130,99 +116,77 @@ static void describe_removed(struct lkg_node *node, struct fuse_entry_param *ret
  * The name does not exist before a creation and exists before a removal: otherwise the kernel would not send
  * the request.
  */
-bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
+int lkg_relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
-        const struct lkg_relay_job *job = active(req, dir, name);
+        const struct lkg_relay_job *job = active(dir, name);
         struct fuse_entry_param entry = { 0 };
         struct lkg_node *node;
 
-        if (!job || atomic_load(&server.shm->notify.relay_done))
-                return false;
-        if (job->op == LKG_RELAY_CREATED) {
-                fuse_reply_err(req, ENOENT);
-                return true;
+        if (!job || atomic_load(&server.shm->notify.relay_done) ||
+            (job->op != LKG_RELAY_CREATED && job->op != LKG_RELAY_REMOVED))
+                return 0;
+        if (job->op == LKG_RELAY_CREATED)
+                return -ENOENT;
+        if (lkg_source_lookup(dir, name, &entry) < 0) {
+                node = lkg_node_find_child(lkg_node_id(dir), name);
+                if (!node)
+                        node = lkg_node_placeholder(lkg_node_id(dir), name, S_ISDIR(job->type));
+                if (!node)
+                        return -ENFILE;
+                describe_removed(node, &entry);
         }
-        if (job->op != LKG_RELAY_REMOVED || source_lookup(dir, name, &entry) == 0) {
-                if (job->op != LKG_RELAY_REMOVED)
-                        return false;
-                fuse_reply_entry(req, &entry);
-                return true;
-        }
-        node = node_find_child(node_id(dir), name);
-        if (!node)
-                node = node_placeholder(node_id(dir), name, S_ISDIR(job->type));
-        if (!node) {
-                fuse_reply_err(req, ENFILE);
-                return true;
-        }
-        describe_removed(node, &entry);
         fuse_reply_entry(req, &entry);
-        return true;
+        return REPLIED;
 }
 
-bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name)
+/* Without a job its path leads elsewhere by now, or it is compromised: it never changes anything real. */
+int lkg_relay_make(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
-        const struct lkg_relay_job *job = active(req, dir, name);
         struct fuse_entry_param entry;
         int r;
 
-        if (!job)
-                return relay_refuse(req);
+        if (!active(dir, name))
+                return -ESTALE;
         atomic_store(&server.shm->notify.relay_done, 1);
-        r = source_lookup(dir, name, &entry);
+        r = lkg_source_lookup(dir, name, &entry);
         if (r < 0)
-                fuse_reply_err(req, -r); /* already removed: its removal is the next job */
-        else
-                fuse_reply_entry(req, &entry);
-        return true;
+                return r; /* already removed: its removal is the next job */
+        fuse_reply_entry(req, &entry);
+        return REPLIED;
 }
 
-bool relay_remove(fuse_req_t req, struct lkg_node *dir, const char *name)
+int lkg_relay_remove(const struct lkg_node *dir, const char *name)
 {
-        if (!active(req, dir, name))
-                return relay_refuse(req);
+        if (!active(dir, name))
+                return -ESTALE;
         atomic_store(&server.shm->notify.relay_done, 1);
-        fuse_reply_err(req, 0);
-        return true;
+        return 0;
 }
 
-bool relay_touch(fuse_req_t req, struct lkg_node *node)
+int lkg_relay_open(fuse_req_t req, struct fuse_file_info *fi)
 {
-        uint32_t kind = atomic_load(&node->kind);
-
-        if (!caller_is_notifier(fuse_req_ctx(req)) || (kind != LKG_NODE_SOURCE && kind != LKG_NODE_ROOT))
-                return false;
-        source_getattr(req, node);
-        return true;
-}
-
-bool relay_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
-{
-        (void)node;
-        if (!caller_is_notifier(fuse_req_ctx(req)) || (fi->flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY)
-                return false;
         fi->fh = 0;
         fi->noflush = 1;
         fi->keep_cache = 1;
         fuse_reply_open(req, fi);
-        return true;
+        return REPLIED;
 }
 
 /* ---- announce ---- */
 
 /* Tells the engine, pollers and watchers that a new publication is current. In the thread of the event loop. */
 
-void announce_newer(void)
+void lkg_announce_newer(void)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         static uint64_t newest = UINT64_MAX;
 
         if (ref->publication->number == newest)
                 return;
         newest = ref->publication->number;
-        engine_loaded(newest);
-        view_wake_pollers();
-        nodes_prune();
-        kernel_invalidate_attributes(FUSE_ROOT_ID);
+        lkg_link_loaded(newest);
+        lkg_view_wake_pollers();
+        lkg_nodes_prune();
+        lkg_kernel_invalidate_attributes(FUSE_ROOT_ID);
         wake_watchers();
 }

@@ -9,7 +9,7 @@
  */
 #include <sys/uio.h>
 
-#include "held-requests.h"
+#include "requests.h"
 
 static void keep_reply(const struct iovec *iov, int count, char *to)
 {
@@ -30,7 +30,7 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
                 total += iov[i].iov_len;
         if (task.swallow || (out->unique != 0 && task.again))
                 return (ssize_t)total; /* not an answer, or not yet */
-        if (out->unique != 0 && task.slot && !task_claim(slot_number(task.slot))) {
+        if (out->unique != 0 && task.slot && !lkg_slot_claim(task.slot)) {
                 task.lost = true;
                 return (ssize_t)total;
         }
@@ -69,7 +69,7 @@ static int new_session(struct lkg_error *err)
         struct fuse_args args = FUSE_ARGS_INIT(1, argv);
         int r;
 
-        server.session = fuse_session_new(&args, &server_ops, sizeof(server_ops), NULL);
+        server.session = fuse_session_new(&args, &lkg_fuse_ops, sizeof(lkg_fuse_ops), NULL);
         fuse_opt_free_args(&args); /* libfuse has made them its own */
         if (!server.session)
                 return lkg_error_set(err, -ENOMEM, NULL, "libfuse session");
@@ -91,7 +91,7 @@ static void replay_init(const void *request, size_t size)
         task.swallow = false;
 }
 
-int session_open(struct lkg_error *err)
+int lkg_session_open(struct lkg_error *err)
 {
         const struct lkg_shared *shm = server.shm;
         unsigned char ours[LKG_INIT_MAX];
@@ -118,29 +118,33 @@ int session_open(struct lkg_error *err)
 /* Handles one request, in any thread: through libfuse, except for requests that are faster without it. */
 
 /* A reply without a body. */
-void request_reply_code(uint64_t unique, int error)
+void lkg_request_reply_code(uint64_t unique, int error)
 {
         struct fuse_out_header out = { .len = sizeof(out), .error = error, .unique = unique };
 
-        kernel_send_raw(&out, sizeof(out));
+        lkg_kernel_send_raw(&out, sizeof(out));
 }
 
-void request_handle(struct lkg_slot *slot, size_t size)
+void lkg_request_handle(struct lkg_slot *slot, size_t size)
 {
         struct fuse_in_header *header = (void *)slot->buf;
         struct fuse_buf buf = { .size = size, .mem = slot->buf };
+        int r;
 
         task.slot = slot;
         task.park = NULL;
         task.again = task.lost = false;
-        if (header->opcode == FUSE_INTERRUPT) {
-                interrupt_request(header);
-        } else if (header->opcode == FUSE_RELEASE &&
-                   ((const struct fuse_release_in *)task_argument())->fh == 0) {
-                content_closed(header->nodeid); /* opened by root; a third of all its requests */
-                request_reply_code(header->unique, 0);
+        task.notifiers = lkg_is_notifier((int)header->pid);
+        if (header->opcode == FUSE_RELEASE &&
+            ((const struct fuse_release_in *)lkg_task_argument())->fh == 0) {
+                lkg_content_closed(header->nodeid); /* opened by root; a third of all its requests */
+                lkg_request_reply_code(header->unique, 0);
+        } else if ((r = lkg_ops_refuse(header)) < 0) {
+                lkg_request_reply_code(header->unique, r);
         } else {
                 fuse_session_process_buf(server.session, &buf);
         }
+        if (task.park)
+                lkg_link_submit(task.park); /* it has the reply */
         task.slot = NULL;
 }

@@ -11,15 +11,13 @@
 
 #include "file-server.h"
 
-int source_open_node(struct lkg_node *node, int flags)
+int lkg_source_open_node(struct lkg_node *node, int flags)
 {
-        int fd = node_fd(node);
+        int fd = lkg_node_fd(node);
         char path[FD_PATH_MAX];
 
-        if (fd < 0)
-                return fd;
-        (void)fd_path(fd, path);
-        return source_open_path(path, flags & ~(LKG_OPEN_ONCE & ~O_TRUNC));
+        return fd < 0 ? fd
+                      : lkg_source_open_path(lkg_fd_path(fd, path), flags & ~(LKG_OPEN_ONCE & ~O_TRUNC));
 }
 
 /*
@@ -30,7 +28,7 @@ int source_open_node(struct lkg_node *node, int flags)
 static int open_file(uint32_t record, struct lkg_node *node, struct fuse_file_info *fi)
 {
         bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY; /* O_RDONLY | O_TRUNC truncates */
-        int fd = source_open_node(node, fi->flags);
+        int fd = lkg_source_open_node(node, fi->flags);
 
         if (fd < 0)
                 return fd;
@@ -38,55 +36,51 @@ static int open_file(uint32_t record, struct lkg_node *node, struct fuse_file_in
         fi->direct_io = !writes || server.maps_directly;
         if (fi->flags & O_TRUNC) {
                 atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
-                relay_end(node->parent, node->name);
+                lkg_relay_end(node->parent, node->name);
         }
-        fi->fh = file_fill(record, node, fi->flags, fd);
+        fi->fh = lkg_file_fill(record, node, fi->flags, fd);
         return 0;
 }
 
-void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+int lkg_source_open_file(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
         struct caller caller = { 0 };
         uint32_t record;
-        int r = file_reserve(fuse_req_ctx(req), &record);
+        int r = lkg_file_reserve(fuse_req_ctx(req), &record);
 
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
-        }
+        if (r < 0)
+                return r;
         if (fi->flags & O_TRUNC) {
-                relay_begin(node->parent, node->name);
-                file_announce_writer(node, 1);            /* before the truncation: see source_release() */
-                caller_enter(fuse_req_ctx(req), &caller); /* a write by root keeps the set-id bits */
+                lkg_relay_begin(node->parent, node->name);
+                lkg_file_announce_writer(node, 1); /* before the truncation: see take_truncation() */
+                lkg_caller_enter(fuse_req_ctx(req), &caller); /* a write by root keeps the set-id bits */
         }
         r = open_file(record, node, fi);
-        caller_leave(&caller);
+        lkg_caller_leave(&caller);
         if (r < 0)
-                file_give_back(record);
+                lkg_file_give_back(record);
         if (fi->flags & O_TRUNC)
-                file_announce_writer(node, -1);
+                lkg_file_announce_writer(node, -1);
         if (r < 0)
-                fuse_reply_err(req, -r);
-        else
-                fuse_reply_open(req, fi);
-        if (r == 0 && task.lost)
-                file_close(fi->fh);
+                return r;
+        fuse_reply_open(req, fi);
+        if (task.lost)
+                lkg_file_close(fi->fh);
+        return REPLIED;
 }
 
-void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi)
+int lkg_source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi)
 {
-        int fd = file_fd(fi->fh);
+        int fd = lkg_file_fd(fi->fh);
         ssize_t n;
 
-        if (fd < 0) {
-                fuse_reply_err(req, -fd);
-                return;
-        }
+        if (fd < 0)
+                return fd;
         n = pread(fd, task.buf, size < LKG_MAX_WRITE ? size : LKG_MAX_WRITE, off);
         if (n < 0)
-                fuse_reply_err(req, errno);
-        else
-                fuse_reply_buf(req, task.buf, (size_t)n);
+                return -errno;
+        fuse_reply_buf(req, task.buf, (size_t)n);
+        return REPLIED;
 }
 
 /* Repeating an append is the one write that does not have the same effect as the first. */
@@ -108,7 +102,7 @@ static ssize_t append(int fd, const char *data, size_t size)
 /* A page of a mapping is written at its offset, even if the kernel chose a handle with O_APPEND. */
 static ssize_t write_back(struct lkg_node *node, const char *data, size_t size, off_t off)
 {
-        LKG_CLEANUP(lkg_closep) int fd = source_open_node(node, O_WRONLY);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_source_open_node(node, O_WRONLY);
 
         if (fd < 0) {
                 errno = -fd;
@@ -117,22 +111,19 @@ static ssize_t write_back(struct lkg_node *node, const char *data, size_t size, 
         return pwrite(fd, data, size, off);
 }
 
-void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
-                  struct fuse_file_info *fi)
+int lkg_source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
+                     struct fuse_file_info *fi)
 {
-        const struct lkg_file *file = file_get(fi->fh);
-        struct lkg_parked *parked = NULL;
+        const struct lkg_file *file = lkg_file_get(fi->fh);
         struct caller caller;
         char path[PATH_MAX];
-        int fd = file_fd(fi->fh), error;
+        int fd = lkg_file_fd(fi->fh), error;
         ssize_t n;
 
-        if (fd < 0) {
-                fuse_reply_err(req, -fd);
-                return;
-        }
-        caller_enter(fuse_req_ctx(req),
-                     &caller); /* blocks that are reserved for root are not available to others */
+        if (fd < 0)
+                return fd;
+        lkg_caller_enter(fuse_req_ctx(req),
+                         &caller); /* blocks that are reserved for root are not available to others */
         if (file->flags & O_APPEND && fi->writepage)
                 n = write_back(node, data, size, off);
         else if (file->flags & O_APPEND)
@@ -140,81 +131,62 @@ void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_
         else
                 n = pwrite(fd, data, size, off);
         error = errno;
-        caller_leave(&caller);
-        if (n < 0) {
-                fuse_reply_err(req, error);
-                return;
-        }
-        /* writeback of a mapping after its descriptor was closed: no further request follows */
-        if (fi->writepage) {
-                if (node_path(node, path, sizeof(path)) == 0)
-                        parked = source_park(path);
-        } else {
+        lkg_caller_leave(&caller);
+        if (n < 0)
+                return -error;
+        if (!fi->writepage)
                 atomic_fetch_or(&node->dirty, LKG_DIRTY_WROTE);
-        }
+        else if (lkg_node_path(node, path, sizeof(path)) == 0)
+                lkg_source_park(
+                        path); /* of a mapping, perhaps after its descriptor was closed: no request follows */
         fuse_reply_write(req, (size_t)n);
-        if (parked)
-                engine_submit(parked);
+        return REPLIED;
 }
 
 /*
- * Reply success; a written layer is judged first. A replayed request commits again, because it is unknown
- * whether it already had.
+ * A written layer is judged before the reply. A reader cannot declare a writer's file complete, whatever it calls. A replayed request
+ * commits again, because it is unknown whether it already had.
  */
-static void commit(fuse_req_t req, struct lkg_node *node)
+static void commit(struct lkg_node *node, const struct fuse_file_info *fi)
 {
+        const struct lkg_file *file = lkg_file_get(fi->fh);
         char path[PATH_MAX];
-        uint32_t dirty = atomic_fetch_and(&node->dirty, ~(uint32_t)(LKG_DIRTY_WROTE | LKG_DIRTY_TRUNCATED));
+        uint32_t dirty;
 
+        if (!file || (file->flags & O_ACCMODE) == O_RDONLY)
+                return;
+        dirty = atomic_fetch_and(&node->dirty, ~(uint32_t)(LKG_DIRTY_WROTE | LKG_DIRTY_TRUNCATED));
         if (!(dirty & LKG_DIRTY_WROTE) && !task.replay) {
                 atomic_fetch_or(&node->dirty,
                                 dirty); /* only truncated so far: a shell flushes before it writes */
-                fuse_reply_err(req, 0);
                 return;
         }
-        relay_end(node->parent, node->name);
-        if (node_path(node, path, sizeof(path)) < 0)
-                fuse_reply_err(req, 0);
-        else
-                source_reply(req, path);
+        lkg_relay_end(node->parent, node->name);
+        if (lkg_node_path(node, path, sizeof(path)) == 0)
+                lkg_source_park(path);
 }
 
-/* A reader cannot declare a writer's file complete, whatever it calls. */
-static void commit_if_writer(fuse_req_t req, struct lkg_node *node, const struct fuse_file_info *fi)
+int lkg_source_flush(struct lkg_node *node, struct fuse_file_info *fi)
 {
-        const struct lkg_file *file = file_get(fi->fh);
-
-        if (file && (file->flags & O_ACCMODE) != O_RDONLY)
-                commit(req, node);
-        else
-                fuse_reply_err(req, 0);
-}
-
-void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
-{
-        int fd = file_fd(fi->fh);
+        int fd = lkg_file_fd(fi->fh);
 
         /* close() of a duplicate reports the errors that a network file system reports at close. */
-        if (fd >= 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0 && close(fd) < 0) {
-                fuse_reply_err(req, errno);
-                return;
-        }
-        commit_if_writer(req, node, fi);
+        if (fd >= 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0 && close(fd) < 0)
+                return -errno;
+        commit(node, fi);
+        return 0;
 }
 
-void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fuse_file_info *fi)
+int lkg_source_fsync(struct lkg_node *node, int datasync, struct fuse_file_info *fi)
 {
-        int fd = file_fd(fi->fh);
+        int fd = lkg_file_fd(fi->fh);
 
-        if (fd < 0) {
-                fuse_reply_err(req, -fd);
-                return;
-        }
-        if ((datasync ? fdatasync(fd) : fsync(fd)) < 0) {
-                fuse_reply_err(req, errno);
-                return;
-        }
-        commit_if_writer(req, node, fi);
+        if (fd < 0)
+                return fd;
+        if ((datasync ? fdatasync(fd) : fsync(fd)) < 0)
+                return -errno;
+        commit(node, fi);
+        return 0;
 }
 
 /*
@@ -239,57 +211,43 @@ static bool take_truncation(struct lkg_node *node)
  * for the flush that will follow; only what no flush reports, a truncation without a write, is reported
  * here, and only by the last writer: a file that was truncated to be rewritten is not empty but unfinished.
  */
-static void closed(uint64_t fh, struct lkg_node *node)
+void lkg_source_closed(uint64_t fh)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
-        const struct lkg_file *file = file_get(fh);
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = NULL;
+        const struct lkg_file *file = lkg_file_get(fh);
+        struct lkg_node *node = file ? lkg_node_get(file->node) : NULL;
         bool writer = file && (file->flags & O_ACCMODE) != O_RDONLY;
-        uid_t uid = file_opener(fh); /* a release does not identify the caller */
+        uid_t uid = lkg_file_opener(fh); /* a release does not identify the caller */
         char path[PATH_MAX];
 
-        if (writer)
-                relay_end(node->parent, node->name);
-        atomic_fetch_add(&node->nlookup, 1); /* the kernel may forget it as soon as the file is closed */
-        file_close(fh);
-        if (writer && take_truncation(node) && node_path(node, path, sizeof(path)) == 0) {
-                ref = publication_get();
-                if (publication_commits(ref->publication, path))
-                        engine_changed(path, uid);
+        if (!node) {
+                lkg_file_close(fh);
+                return;
         }
-        node_forget(node, 1);
-}
-
-void source_closed(uint64_t fh)
-{
-        const struct lkg_file *file = file_get(fh);
-        struct lkg_node *node = file ? node_get(file->node) : NULL;
-
-        if (node)
-                closed(fh, node);
-        else
-                file_close(fh);
-}
-
-void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
-{
-        closed(fi->fh, node);
-        fuse_reply_err(req, 0);
+        if (writer)
+                lkg_relay_end(node->parent, node->name);
+        atomic_fetch_add(&node->nlookup, 1); /* the kernel may forget it as soon as the file is closed */
+        lkg_file_close(fh);
+        if (writer && take_truncation(node) && lkg_node_path(node, path, sizeof(path)) == 0) {
+                ref = lkg_publication_get();
+                if (lkg_publication_commits(ref->publication, path))
+                        lkg_link_changed(path, uid);
+        }
+        lkg_node_forget(node, 1);
 }
 
 /* lsattr and similar; ioctls that change something are refused (documented: no chattr). */
-void source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fuse_file_info *fi)
+int lkg_source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fuse_file_info *fi)
 {
         LKG_CLEANUP(lkg_closep) int own = -EBADF;
-        int fd = file_fd(fi->fh), flags = 0;
+        int fd = lkg_file_fd(fi->fh), flags = 0;
 
-        if (fi->fh != 0 && !handle_is_file(fi->fh)) /* a directory */
-                fd = own = source_open_node(node, O_RDONLY | O_DIRECTORY);
-        if (cmd != FS_IOC_GETFLAGS)
-                fuse_reply_err(req, ENOTTY);
-        else if (fd < 0)
-                fuse_reply_err(req, ENOTTY);
-        else if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
-                fuse_reply_err(req, errno);
-        else
-                fuse_reply_ioctl(req, 0, &flags, sizeof(flags));
+        if (fi->fh != 0 && !lkg_handle_is_file(fi->fh)) /* a directory */
+                fd = own = lkg_source_open_node(node, O_RDONLY | O_DIRECTORY);
+        if (cmd != FS_IOC_GETFLAGS || fd < 0)
+                return -ENOTTY;
+        if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
+                return -errno;
+        fuse_reply_ioctl(req, 0, &flags, sizeof(flags));
+        return REPLIED;
 }

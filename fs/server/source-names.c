@@ -8,7 +8,7 @@
 
 #include "file-server.h"
 
-double source_attr_timeout(const struct stat *st)
+static double attr_timeout(const struct stat *st)
 {
         return S_ISDIR(st->st_mode) ? DIRECTORY_S : 0; /* a change behind the mount counts at once */
 }
@@ -21,7 +21,7 @@ double source_attr_timeout(const struct stat *st)
 static int look(int dirfd, const char *name, int flags, const struct lkg_node *dir, struct stat *ret)
 {
         uint64_t dev = atomic_load(&dir->kind) == LKG_NODE_ROOT ? server.source_dev : dir->dev;
-        int r = source_stat(dirfd, name, flags, ret);
+        int r = lkg_source_stat(dirfd, name, flags, ret);
 
         if (r < 0 || ret->st_dev != dev ||
             (dev == server.source_dev && atomic_load(&server.source_is_local)))
@@ -30,38 +30,38 @@ static int look(int dirfd, const char *name, int flags, const struct lkg_node *d
 }
 
 /* A file name is looked up at every use, so that a change behind the mount is seen at once. */
-void source_entry(struct lkg_node *node, const struct lkg_node *dir, const struct stat *st,
-                  struct fuse_entry_param *ret)
+static void fill_entry(struct lkg_node *node, const struct lkg_node *dir, const struct stat *st,
+                       struct fuse_entry_param *ret)
 {
         memset(ret, 0, sizeof(*ret));
-        ret->ino = node_id(node);
+        ret->ino = lkg_node_id(node);
         ret->attr = *st;
-        ret->attr_timeout = source_attr_timeout(st);
+        ret->attr_timeout = attr_timeout(st);
         ret->entry_timeout = S_ISDIR(st->st_mode) ? DIRECTORY_S : 0;
         if (st->st_dev != (atomic_load(&dir->kind) == LKG_NODE_ROOT ? server.source_dev : dir->dev))
                 ret->attr_timeout = 0; /* look(): of another file system */
         if (S_ISDIR(st->st_mode))
-                watch_add(node);
+                lkg_watch_directory(node);
 }
 
 /* `kubelet.conf.base` is `kubelet.conf` of the source directory. */
-const char *source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size)
+const char *lkg_source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = NULL;
         const struct lkg_rule *rule;
 
         if (atomic_load(&dir->kind) != LKG_NODE_ROOT)
                 return name;
-        ref = publication_get();
-        rule = publication_rule(ref->publication, LKG_RULE_ALIAS, name);
+        ref = lkg_publication_get();
+        rule = lkg_publication_rule(ref->publication, LKG_RULE_ALIAS, name);
         if (!rule)
                 return name;
         (void)snprintf(buf, size, "%s", rule->target);
         return buf;
 }
 
-/** source_adopt() - the entry of the inode behind @fd (O_PATH, taken over), which is @name in @dir. */
-int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret)
+/** lkg_source_adopt() - the entry of the inode behind @fd (O_PATH, taken over), which is @name in @dir. */
+int lkg_source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret)
 {
         LKG_CLEANUP(lkg_closep) int owned = fd;
         struct lkg_node *node;
@@ -71,26 +71,33 @@ int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_ent
         r = look(owned, "", AT_EMPTY_PATH, dir, &st);
         if (r < 0)
                 return r;
-        r = node_source(node_id(dir), name, &owned, &st, &node);
+        r = lkg_node_source(lkg_node_id(dir), name, &owned, &st, &node);
         if (r < 0)
                 return r;
-        source_entry(node, dir, &st, ret);
+        fill_entry(node, dir, &st, ret);
         return 0;
 }
 
-void source_unless_lost(const struct fuse_entry_param *entry)
+void lkg_source_unless_lost(const struct fuse_entry_param *entry)
 {
-        struct lkg_node *node = task.lost ? node_get(entry->ino) : NULL;
+        struct lkg_node *node = task.lost ? lkg_node_get(entry->ino) : NULL;
 
         if (node)
-                node_forget(node, 1);
+                lkg_node_forget(node, 1);
 }
 
-int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
+int lkg_source_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
+{
+        fuse_reply_entry(req, entry);
+        lkg_source_unless_lost(entry);
+        return REPLIED;
+}
+
+int lkg_source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
 {
         char buf[PATH_MAX];
-        const char *real = source_real_name(dir, name, buf, sizeof(buf));
-        int dirfd = node_fd(dir), none = -EBADF, fd, r;
+        const char *real = lkg_source_real_name(dir, name, buf, sizeof(buf));
+        int dirfd = lkg_node_fd(dir), none = -EBADF, fd, r;
         struct lkg_node *node;
         struct stat st;
 
@@ -99,9 +106,9 @@ int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_para
         r = look(dirfd, real, AT_SYMLINK_NOFOLLOW, dir, &st);
         if (r < 0)
                 return r;
-        r = node_source(node_id(dir), real, &none, &st, &node);
+        r = lkg_node_source(lkg_node_id(dir), real, &none, &st, &node);
         if (r == 0) {
-                source_entry(node, dir, &st, ret);
+                fill_entry(node, dir, &st, ret);
                 return 0;
         }
         if (r != -ENOENT)
@@ -109,37 +116,30 @@ int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_para
         fd = openat(dirfd, real, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        return source_adopt(dir, real, fd, ret);
+        return lkg_source_adopt(dir, real, fd, ret);
 }
 
-int source_attributes(struct lkg_node *node, struct stat *ret)
+int lkg_source_attributes(struct lkg_node *node, struct stat *ret)
 {
-        int fd = node_fd(node);
+        int fd = lkg_node_fd(node);
 
         if (fd < 0)
                 return fd;
         if (atomic_load(&node->kind) ==
             LKG_NODE_ROOT) /* on the path to every file of the view: never waits */
-                return source_stat(fd, "", AT_EMPTY_PATH, ret);
+                return lkg_source_stat(fd, "", AT_EMPTY_PATH, ret);
         return fstatat(fd, "", ret, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static void reply_attributes(fuse_req_t req, struct lkg_node *node)
+int lkg_source_getattr(fuse_req_t req, struct lkg_node *node)
 {
         struct stat st;
-        int r = source_attributes(node, &st);
+        int r = lkg_source_attributes(node, &st);
 
         if (r < 0)
-                fuse_reply_err(req, -r);
-        else
-                fuse_reply_attr(req, &st,
-                                atomic_load(&node->kind) == LKG_NODE_ROOT ? FOREVER_S
-                                                                          : source_attr_timeout(&st));
-}
-
-void source_getattr(fuse_req_t req, struct lkg_node *node)
-{
-        reply_attributes(req, node);
+                return r;
+        fuse_reply_attr(req, &st, atomic_load(&node->kind) == LKG_NODE_ROOT ? FOREVER_S : attr_timeout(&st));
+        return REPLIED;
 }
 
 static int set_times(int fd, const struct stat *attr, int valid)
@@ -160,26 +160,26 @@ static int set_times(int fd, const struct stat *attr, int valid)
 /* As the caller: a truncation by root keeps the set-id bits. */
 static int set_size(fuse_req_t req, const char *path, off_t size, const struct fuse_file_info *fi)
 {
-        int fd = fi && handle_is_file(fi->fh) ? file_fd(fi->fh) : AT_FDCWD, r;
+        int fd = fi && lkg_handle_is_file(fi->fh) ? lkg_file_fd(fi->fh) : AT_FDCWD, r;
         struct caller caller;
 
         if (fd < 0 && fd != AT_FDCWD)
                 return fd;
-        caller_enter(fuse_req_ctx(req), &caller);
+        lkg_caller_enter(fuse_req_ctx(req), &caller);
         r = (fd == AT_FDCWD ? truncate(path, size) : ftruncate(fd, size)) < 0 ? -errno : 0;
-        caller_leave(&caller);
+        lkg_caller_leave(&caller);
         return r;
 }
 
 static int set_attributes(fuse_req_t req, struct lkg_node *node, const struct stat *attr, int valid,
                           const struct fuse_file_info *fi)
 {
-        int fd = node_fd(node), r = 0;
+        int fd = lkg_node_fd(node), r = 0;
         char path[FD_PATH_MAX];
 
         if (fd < 0)
                 return fd;
-        (void)fd_path(fd, path);
+        (void)lkg_fd_path(fd, path);
         if (valid & FUSE_SET_ATTR_SIZE)
                 r = set_size(req, path, attr->st_size, fi);
         if (r == 0 && (valid & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) &&
@@ -196,69 +196,48 @@ static int set_attributes(fuse_req_t req, struct lkg_node *node, const struct st
         return r;
 }
 
-struct lkg_parked *source_park(const char *path)
+void lkg_source_park(const char *path)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-        struct lkg_parked *parked;
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
+        struct lkg_parked *parked =
+                lkg_publication_commits(ref->publication, path) ? lkg_link_park(LKG_MSG_CHANGED) : NULL;
 
-        if (!publication_commits(ref->publication, path))
-                return NULL;
-        parked = engine_park(LKG_MSG_CHANGED);
-        if (!parked)
-                return NULL;
-        engine_text(&parked->message, path, strlen(path));
-        return parked;
-}
-
-void source_reply(fuse_req_t req, const char *path)
-{
-        struct lkg_parked *parked = source_park(path);
-
-        fuse_reply_err(req, 0);
         if (parked)
-                engine_submit(parked);
+                lkg_link_text(&parked->message, path, strlen(path));
 }
 
-void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
-                    struct fuse_file_info *fi)
+int lkg_source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
+                       struct fuse_file_info *fi)
 {
-        struct lkg_parked *parked = NULL;
         char path[PATH_MAX];
         int r;
 
-        relay_begin(node->parent, node->name);
+        lkg_relay_begin(node->parent, node->name);
         r = set_attributes(req, node, attr, valid, fi);
-        relay_end(node->parent, node->name);
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
-        }
+        lkg_relay_end(node->parent, node->name);
+        if (r < 0)
+                return r;
         if (valid & FUSE_SET_ATTR_SIZE) {
-                if (fi && handle_is_file(fi->fh))
+                if (fi && lkg_handle_is_file(fi->fh))
                         atomic_fetch_or(&node->dirty,
                                         LKG_DIRTY_WROTE); /* the file is open: reported at close */
-                else if (node_path(node, path, sizeof(path)) == 0)
-                        parked = source_park(path);
+                else if (lkg_node_path(node, path, sizeof(path)) == 0)
+                        lkg_source_park(path);
         }
-        reply_attributes(req, node);
-        if (parked)
-                engine_submit(parked);
+        return lkg_source_getattr(req, node);
 }
 
-void source_readlink(fuse_req_t req, struct lkg_node *node)
+int lkg_source_readlink(fuse_req_t req, struct lkg_node *node)
 {
-        int fd = node_fd(node);
+        int fd = lkg_node_fd(node);
         ssize_t n;
 
-        if (fd < 0) {
-                fuse_reply_err(req, -fd);
-                return;
-        }
+        if (fd < 0)
+                return fd;
         n = readlinkat(fd, "", task.buf, PATH_MAX);
-        if (n < 0) {
-                fuse_reply_err(req, errno);
-                return;
-        }
+        if (n < 0)
+                return -errno;
         task.buf[n] = '\0';
         fuse_reply_readlink(req, task.buf);
+        return REPLIED;
 }

@@ -5,7 +5,7 @@
 
 #include "file-server.h"
 
-int source_stat(int dirfd, const char *name, int flags, struct stat *ret)
+int lkg_source_stat(int dirfd, const char *name, int flags, struct stat *ret)
 {
         struct statx x;
 
@@ -37,7 +37,7 @@ static int become_blocking(int fd, int flags)
         return fd;
 }
 
-int source_open_path(const char *path, int flags)
+int lkg_source_open_path(const char *path, int flags)
 {
         int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 

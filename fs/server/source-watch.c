@@ -16,10 +16,9 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/vfs.h>
-#include <time.h>
 
 #include "quota.h"
-#include "held-requests.h"
+#include "file-server.h"
 
 #define WATCHES_MAX 4096u
 #define WISHES_MAX  64u /* for each thread; further ones are dropped */
@@ -59,7 +58,7 @@ static void drop(size_t i)
 
         (void)inotify_rm_watch(sides[watch->side].inotify, watch->wd);
         sides[watch->side].n_watches--;
-        quota_remove(&quota, watch->owner);
+        lkg_quota_remove(&quota, watch->owner);
         watch_of[(uint32_t)watch->node] = 0;
         *watch = watches[--n_watches];
         if (i < n_watches)
@@ -84,7 +83,7 @@ static bool make_room(uint32_t owner)
 {
         size_t i;
 
-        if (n_watches < WATCHES_MAX && quota_ask(&quota, owner))
+        if (n_watches < WATCHES_MAX && lkg_quota_ask(&quota, owner))
                 return true;
         i = victim(owner);
         if (i == n_watches)
@@ -117,13 +116,13 @@ static void add(const struct lkg_node *dir, uint64_t node, uint32_t owner, int w
                 drop(before - 1); /* it was requested twice, and a thread became free in between */
         while (i < n_watches && (watches[i].wd != wd || watches[i].side != side))
                 i++;
-        if (node_get(node) != dir || (i == n_watches && !make_room(owner))) {
+        if (lkg_node_get(node) != dir || (i == n_watches && !make_room(owner))) {
                 if (i == n_watches)
                         (void)inotify_rm_watch(sides[side].inotify, wd);
                 return;
         }
         if (i < n_watches) {
-                quota_remove(&quota, watches[i].owner);
+                lkg_quota_remove(&quota, watches[i].owner);
                 watch_of[(uint32_t)watches[i].node] = 0;
         } else {
                 i = n_watches++;
@@ -132,7 +131,7 @@ static void add(const struct lkg_node *dir, uint64_t node, uint32_t owner, int w
         watches[i] =
                 (struct watch){ .node = node, .wanted = ++wants, .owner = owner, .wd = wd, .side = side };
         watch_of[(uint32_t)node] = (uint16_t)(i + 1);
-        quota_add(&quota, owner);
+        lkg_quota_add(&quota, owner);
 }
 
 static uint64_t watched_node(int side, int wd)
@@ -160,14 +159,14 @@ static void say_full(void)
 
 static void watch(struct lkg_node *dir, int side)
 {
-        uint64_t id = node_id(dir);
-        uint32_t owner = quota_owner(dir->uid);
-        int fd = node_fd(dir), wd;
+        uint64_t id = lkg_node_id(dir);
+        uint32_t owner = lkg_quota_owner(dir->uid);
+        int fd = lkg_node_fd(dir), wd;
         char path[FD_PATH_MAX];
 
         if (fd < 0)
                 return;
-        (void)fd_path(fd, path);
+        (void)lkg_fd_path(fd, path);
         wd = inotify_add_watch(sides[side].inotify, path, WATCH_MASK);
         if (wd < 0 && errno == ENOSPC) {
                 say_full();
@@ -212,16 +211,16 @@ static void wish(const struct lkg_node *dir)
         if (start_side((int)(side - sides)) < 0)
                 return;
         if (side->n_wishes < WISHES_MAX)
-                side->wishes[side->n_wishes++] = node_id(dir);
+                side->wishes[side->n_wishes++] = lkg_node_id(dir);
         (void)eventfd_write(side->wished, 1);
 }
 
-void watch_add(struct lkg_node *dir)
+void lkg_watch_directory(struct lkg_node *dir)
 {
         bool away = atomic_load(&dir->kind) == LKG_NODE_SOURCE && dir->dev != server.source_dev, known;
 
         (void)pthread_mutex_lock(&watch_lock);
-        known = !sides[HOME].running || is_watched(node_id(dir));
+        known = !sides[HOME].running || is_watched(lkg_node_id(dir));
         if (!known && away)
                 wish(dir);
         (void)pthread_mutex_unlock(&watch_lock);
@@ -229,7 +228,7 @@ void watch_add(struct lkg_node *dir)
                 watch(dir, HOME);
 }
 
-void watch_drop(uint32_t index)
+void lkg_watch_drop(uint32_t index)
 {
         (void)pthread_mutex_lock(&watch_lock);
         if (watch_of[index] > 0)
@@ -250,11 +249,11 @@ static void read_events(int side)
                         uint64_t dir = event->len ? watched_node(side, event->wd) : 0;
 
                         if (dir != 0)
-                                relay_event(dir, event->mask, event->name);
+                                lkg_relay_event(dir, event->mask, event->name);
                         p += sizeof(*event) + event->len;
                 }
         }
-        relay_ring();
+        lkg_relay_ring();
 }
 
 static void grant_wishes(int number)
@@ -271,7 +270,7 @@ static void grant_wishes(int number)
                 (void)pthread_mutex_unlock(&watch_lock);
                 if (node == 0)
                         return;
-                dir = node_get(node);
+                dir = lkg_node_get(node);
                 if (dir)
                         watch(dir, number);
         }
@@ -307,12 +306,12 @@ static void begin(void)
 {
         uint32_t n = atomic_load(&server.shm->n_nodes);
 
-        watch_add(node_at(FUSE_ROOT_ID));
-        for (uint32_t i = FUSE_ROOT_ID + 1; (i = node_next(i)) < n; i++) {
-                struct lkg_node *node = node_at(i);
+        lkg_watch_directory(lkg_node_at(FUSE_ROOT_ID));
+        for (uint32_t i = FUSE_ROOT_ID + 1; (i = lkg_nodes_next(i)) < n; i++) {
+                struct lkg_node *node = lkg_node_at(i);
 
                 if (atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode))
-                        watch_add(node);
+                        lkg_watch_directory(node);
         }
         atomic_store(&server.source_is_local, is_local());
         (void)pthread_mutex_lock(&watch_lock);
@@ -369,7 +368,7 @@ static int start_side(int side)
         r = open_side(&sides[side]);
         if (r < 0)
                 return r;
-        r = thread_start(side_main, (void *)(intptr_t)side);
+        r = lkg_thread_start(side_main, (void *)(intptr_t)side);
         sides[side].running = r == 0;
         if (r != 0)
                 close_side(&sides[side]);
@@ -377,9 +376,9 @@ static int start_side(int side)
 }
 
 /* A source directory that does not answer delays only its own watches: the wait for it is short. */
-int watch_init(struct lkg_error *err)
+int lkg_watch_init(struct lkg_error *err)
 {
-        struct timespec until;
+        uint64_t until_ns = lkg_monotonic_ns() + START_MS * LKG_NSEC_PER_MSEC;
         int r;
 
         (void)pthread_mutex_lock(&watch_lock);
@@ -387,12 +386,8 @@ int watch_init(struct lkg_error *err)
         (void)pthread_mutex_unlock(&watch_lock);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "inotify");
-        (void)clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += START_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
         (void)pthread_mutex_lock(&watch_lock);
-        while (!has_begun && pthread_cond_timedwait(&began, &watch_lock, &until) == 0)
+        while (!has_begun && lkg_cond_wait(&began, &watch_lock, until_ns))
                 ;
         (void)pthread_mutex_unlock(&watch_lock);
         return 0;

@@ -43,7 +43,7 @@ static bool runs_program(int tid, const char *path)
         (void)snprintf(exe, sizeof(exe), "/proc/%d/exe", tid);
         if (statx(AT_FDCWD, exe, AT_STATX_DONT_SYNC, STATX_INO, &theirs) < 0)
                 return false;
-        ours = program_file(path);
+        ours = lkg_program_file(path);
         return ours.ino != 0 && ours.ino == theirs.stx_ino &&
                ours.dev == makedev(theirs.stx_dev_major, theirs.stx_dev_minor);
 }
@@ -52,8 +52,8 @@ static bool matches(const struct lkg_rule *rule, int tid, const char *cgroups)
 {
         if (rule->type == LKG_RULE_EXE)
                 return runs_program(tid, rule->text);
-        return rule->type == LKG_RULE_UNIT ? unit_holds(cgroups, rule->text)
-                                           : cgroup_matches(cgroups, rule->text);
+        return rule->type == LKG_RULE_UNIT ? lkg_unit_holds(cgroups, rule->text)
+                                           : lkg_cgroup_matches(cgroups, rule->text);
 }
 
 /*
@@ -63,10 +63,10 @@ static bool matches(const struct lkg_rule *rule, int tid, const char *cgroups)
 static bool is_component(const struct lkg_publication *publication, unsigned component,
                          const struct fuse_ctx *ctx)
 {
-        bool host = caller_is_host_root(ctx), root = host || caller_is_root(ctx);
+        bool host = lkg_caller_is_host_root(ctx), root = host || lkg_caller_is_root(ctx);
         char cgroups[8192];
 
-        if (!root || caller_read_proc(ctx->pid, "cgroup", cgroups, sizeof(cgroups)) < 0)
+        if (!root || lkg_caller_read_proc(ctx->pid, "cgroup", cgroups, sizeof(cgroups)) < 0)
                 return false;
         for (size_t i = 0; i < publication->n_rules; i++) {
                 const struct lkg_rule *rule = &publication->rules[i];
@@ -169,67 +169,57 @@ static void remember(int tid, unsigned component, bool recognised, uint64_t gene
 }
 
 /*
- * @started is complete. The reply will wait for the answer; NULL: too many replies are waiting, so the
+ * @started is complete. The reply will wait for the answer; false: too many replies are waiting, so the
  * engine is only notified.
  */
-static struct lkg_parked *ask(const struct lkg_message *started, bool by_name)
+static bool ask(const struct lkg_message *started, bool by_name)
 {
-        struct lkg_parked *parked = engine_park(LKG_MSG_STARTED);
+        struct lkg_parked *parked = lkg_link_park(LKG_MSG_STARTED);
         uint64_t ticket;
 
         if (!parked) {
-                (void)engine_tell(started);
-                return NULL;
+                (void)lkg_link_tell(started);
+                return false;
         }
         ticket = parked->message.ticket;
         parked->message = *started;
         parked->message.ticket = ticket;
         parked->answer = by_name ? LKG_ANSWER_STALE : LKG_ANSWER_REPLY;
-        return parked;
+        return true;
 }
 
 /**
- * start_park() - see file-server.h. The opener cannot disappear before the reply, so everything here is
+ * lkg_start_park() - see file-server.h. The opener cannot disappear before the reply, so everything here is
  * about it.
  */
-struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node)
+bool lkg_start_park(const struct fuse_ctx *ctx, const struct lkg_node *node)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = NULL;
         struct lkg_message started;
         uint64_t generation = 0;
 
         if (ctx->uid != 0 || ctx->pid == 0 || settled(ctx->pid, node))
-                return NULL;
-        ref = publication_get();
+                return false;
+        ref = lkg_publication_get();
         if (!watched(ref->publication, node->component))
-                return NULL;
+                return false;
         lkg_message_init(&started, LKG_MSG_STARTED);
-        caller_describe(ctx->pid, &started);
+        lkg_caller_describe(ctx->pid, &started);
         started.component = node->component;
         started.number = node->generation;
         started.uid = ctx->uid;
         started.gid = ctx->gid;
-        if (started.pid != 0 && opener_known(&started, &generation)) {
-                if (generation < node->generation && engine_tell(&started)) {
-                        opener_told(&started);
+        if (started.pid != 0 && lkg_opener_known(&started, &generation)) {
+                if (generation < node->generation && lkg_link_tell(&started)) {
+                        lkg_opener_told(&started);
                         generation = node->generation;
                 }
                 remember(ctx->pid, node->component, true, generation);
-                return NULL;
+                return false;
         }
         if (started.pid == 0 || !is_component(ref->publication, node->component, ctx)) {
                 remember(ctx->pid, node->component, false, 0);
-                return NULL;
+                return false;
         }
-        return ask(&started, opener_came_by_name(ctx->pid, node));
-}
-
-/* Recorded only now: if the server is killed earlier, its successor asks. Asking twice does no harm. */
-void start_submit(struct lkg_parked *parked)
-{
-        const struct lkg_message started =
-                parked->message; /* the record may be freed as soon as it is submitted */
-
-        engine_submit(parked);
-        opener_told(&started);
+        return ask(&started, lkg_opener_came_by_name(ctx->pid, node));
 }

@@ -21,13 +21,13 @@ static const char *child_path(const struct lkg_node *dir, const char *name, char
         return n < 0 || (size_t)n >= size ? NULL : buf;
 }
 
-void view_entry(struct lkg_node *node, struct fuse_entry_param *ret)
+void lkg_view_entry(struct lkg_node *node, struct fuse_entry_param *ret)
 {
         uint32_t kind = atomic_load(&node->kind);
 
         memset(ret, 0, sizeof(*ret));
-        ret->ino = node_id(node);
-        node_attributes(node, &ret->attr);
+        ret->ino = lkg_node_id(node);
+        lkg_node_attributes(node, &ret->attr);
         /* Content never changes, but its name may refer to other content at any time. */
         ret->attr_timeout = kind == LKG_NODE_CONTENT ? FOREVER_S : DIRECTORY_S;
         ret->entry_timeout = kind == LKG_NODE_VDIR || kind == LKG_NODE_BAD ? DIRECTORY_S : 0;
@@ -48,8 +48,8 @@ static int find_entry(const struct lkg_publication *publication, const char *pat
                 return 0;
         }
         if (!entry)
-                entry = publication_asked(publication, path);
-        r = entry ? engine_render(path, &rendered) : -ENOENT;
+                entry = lkg_publication_asked(publication, path);
+        r = entry ? lkg_link_render(path, &rendered) : -ENOENT;
         if (r < 0 && r != -ETIMEDOUT)
                 return r;
         *ret = (struct lkg_entry){ .path = path,
@@ -78,25 +78,25 @@ static int find_node(const struct lkg_publication *publication, const char *path
 
         if (r == -ETIMEDOUT &&
             !lkg_publication_find(publication, path)) { /* only the engine knows whether it exists */
-                *ret = node_last(path);
+                *ret = lkg_node_last(path);
                 return *ret ? 0 : -ETIMEDOUT;
         }
         if (r == -ETIMEDOUT)
-                return outage_answer(publication, &entry, ret);
+                return lkg_outage_answer(publication, &entry, ret);
         if (r < 0)
                 return r;
         if (entry.type == LKG_ENTRY_ASKED) {
                 entry.mode = 0700;
                 entry.uid = entry.gid = 0;
         }
-        r = entry.type == LKG_ENTRY_FILE ? outage_node(publication, &entry, ret) : -ENOENT;
-        return r == -ENOENT ? node_virtual(kinds[entry.type], path, &entry, ret) : r;
+        r = entry.type == LKG_ENTRY_FILE ? lkg_outage_node(publication, &entry, ret) : -ENOENT;
+        return r == -ENOENT ? lkg_node_virtual(kinds[entry.type], path, &entry, NULL, ret) : r;
 }
 
 static int lookup_entry(const char *path, struct fuse_entry_param *ret)
 {
         for (int attempt = 0;; attempt++) {
-                LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+                LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
                 struct lkg_node *node;
                 int r = find_node(ref->publication, path, &node);
 
@@ -104,16 +104,16 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
                         return r;
                 /* Made up (published.c): is there one by now? */
                 if (r == -ENOENT && ref->publication->number == 0 &&
-                    (strchr(path, '/') || publication_hides(ref->publication, path)))
+                    (strchr(path, '/') || lkg_publication_hides(ref->publication, path)))
                         r = -EAGAIN;
                 /* Replaced meanwhile: the node may have been made too late to be marked as old. */
                 if (r == 0 && attempt < 16 &&
                     atomic_load(&server.shm->publication) != ref->publication->number) {
-                        node_forget(node, 1);
+                        lkg_node_forget(node, 1);
                         continue;
                 }
                 if (r == 0) {
-                        view_entry(node, ret);
+                        lkg_view_entry(node, ret);
                         return 0;
                 }
                 if (r != -EAGAIN)
@@ -122,7 +122,7 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
                  * Its blob is gone: there is a newer publication, and a new engine's message about it has
                  * not arrived.
                  */
-                if (attempt == 16 || publication_load(NULL) < 0)
+                if (attempt == 16 || lkg_publication_load(NULL) < 0)
                         return -EIO;
         }
 }
@@ -135,18 +135,18 @@ static int lookup_door(const char *name, struct fuse_entry_param *ret)
 
         if (*end || atomic_load(&server.shm->notify.lv_closing))
                 return -ENOENT;
-        node = node_old_view(id);
+        node = lkg_node_old_view(id);
         if (!node)
                 return -ENOENT;
-        view_entry(node, ret);
+        lkg_view_entry(node, ret);
         return 0;
 }
 
 /**
- * view_lookup() - Return: 0; -ENOENT: not a name of the view (in the root directory: look in the source);
+ * lkg_view_lookup() - Return: 0; -ENOENT: not a name of the view (in the root directory: look in the source);
  * another -errno.
  */
-int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
+int lkg_view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
 {
         char buf[PATH_MAX];
         const char *path;
@@ -156,11 +156,11 @@ int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param 
         if (atomic_load(&dir->kind) == LKG_NODE_HIDDEN)
                 return lookup_door(name, ret);
         if (atomic_load(&dir->kind) == LKG_NODE_ROOT && strcmp(name, LKG_DOOR_DIR) == 0) {
-                r = node_virtual(LKG_NODE_HIDDEN, LKG_DOOR_DIR, NULL, &door);
+                r = lkg_node_virtual(LKG_NODE_HIDDEN, LKG_DOOR_DIR, NULL, NULL, &door);
                 if (r < 0)
                         return r;
                 door->mode = 0700;
-                view_entry(door, ret);
+                lkg_view_entry(door, ret);
                 return 0;
         }
         path = child_path(dir, name, buf, sizeof(buf));
@@ -168,64 +168,54 @@ int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param 
 }
 
 /* `baseWrites: through`: the base that receives the writes to this view file; NULL: writes are refused. */
-struct lkg_node *view_through(const struct lkg_node *node)
+struct lkg_node *lkg_view_through(const struct lkg_node *node)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
+        const struct lkg_rule *base =
+                lkg_publication_rule_of(ref->publication, LKG_RULE_FILE, node->component);
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_node *found = NULL;
+        struct stat st;
 
-        if (!(node->flags & LKG_ENTRY_THROUGH))
+        if (!base || !(node->flags & LKG_ENTRY_THROUGH))
                 return NULL;
-        ref = publication_get();
-        for (size_t i = 0; i < ref->publication->n_rules && !found; i++) {
-                const struct lkg_rule *rule = &ref->publication->rules[i];
-                struct stat st;
-                int fd;
-
-                if (rule->type != LKG_RULE_FILE || rule->component != node->component)
-                        continue;
-                fd = openat(server.source, rule->text, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-                if (fd < 0)
-                        return NULL;
-                if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-                        (void)node_source(FUSE_ROOT_ID, rule->text, &fd, &st, &found);
-                lkg_close(fd);
-                break; /* the first rule is the base */
-        }
+        fd = openat(server.source, base->text, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+                (void)lkg_node_source(FUSE_ROOT_ID, base->text, &fd, &st, &found);
         return found;
 }
 
-static void open_through(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+static int open_through(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
-        struct lkg_node *base = view_through(node);
+        struct lkg_node *base = lkg_view_through(node);
+        int r;
 
-        if (!base) {
-                fuse_reply_err(req, EPERM);
-                return;
-        }
+        if (!base)
+                return -EPERM;
         fi->direct_io = 1; /* a write does not change what is read */
-        source_open(req, base, fi);
-        node_forget(base, 1); /* the open file holds it now */
+        r = lkg_source_open_file(req, base, fi);
+        lkg_node_forget(base, 1); /* the open file holds it now */
+        return r;
 }
 
-static void open_command(fuse_req_t req, struct fuse_file_info *fi)
+static int open_command(fuse_req_t req, struct fuse_file_info *fi)
 {
-        int r = caller_may_command(fuse_req_ctx(req));
+        int r = lkg_caller_may_command(fuse_req_ctx(req));
 
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
-        }
+        if (r < 0)
+                return r;
         fi->direct_io = 1;
         fi->noflush = 1;
         fuse_reply_open(req, fi);
+        return REPLIED;
 }
 
-bool view_takes_commands(const struct lkg_node *node, bool writes)
+bool lkg_view_takes_commands(const struct lkg_node *node, bool writes)
 {
         uint32_t kind = atomic_load(&node->kind);
 
         return kind == LKG_NODE_CONTROL || kind == LKG_NODE_BAD_MADE ||
-               (writes && publication_holds_bad(node));
+               (writes && lkg_publication_holds_bad(node));
 }
 
 static bool is_polled(const struct lkg_node *node)
@@ -233,117 +223,107 @@ static bool is_polled(const struct lkg_node *node)
         return (node->flags & LKG_ENTRY_POLL) && atomic_load(&node->kind) == LKG_NODE_CONTENT;
 }
 
-void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+int lkg_view_file_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
         bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
-        struct lkg_parked *parked = NULL;
+        bool waits = false;
         int r;
 
         fi->fh = 0;
-        if (view_takes_commands(node, writes)) {
-                open_command(req, fi);
-                return;
-        }
-        if (writes && !caller_is_notifier(ctx)) {
-                open_through(req, node, fi);
-                return;
-        }
+        if (lkg_view_takes_commands(node, writes))
+                return open_command(req, fi);
+        if (writes && !lkg_caller_is_notifier())
+                return open_through(req, node, fi);
         if (!writes && (node->flags & LKG_ENTRY_VIEW))
-                parked = start_park(ctx, node);
+                waits = lkg_start_park(ctx, node);
         if (is_polled(node))
-                fi->fh = handle_new(); /* its release ends the polling */
+                fi->fh = lkg_handle_new(); /* its release ends the polling */
         /*
          * A caller that waits for the engine may get ESTALE and then never closes the file, so opens by root
          * and by components are only counted.
          */
-        r = content_open(ctx, node, parked != NULL || writes, &fi->fh);
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
-        }
+        r = lkg_content_open(ctx, node, waits || writes, &fi->fh);
+        if (r < 0)
+                return r;
         fi->keep_cache = 1;
         fi->noflush = 1;
         fuse_reply_open(req, fi);
-        if (parked)
-                start_submit(parked);
+        return REPLIED;
 }
 
-void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
+int lkg_view_file_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
 {
         uint32_t kind = atomic_load(&node->kind);
-        ssize_t n;
+        ssize_t n = 0;
 
-        if (kind == LKG_NODE_CONTROL || kind == LKG_NODE_BAD_MADE) {
-                fuse_reply_buf(req, NULL, 0);
-                return;
-        }
-        n = node_read_content(node, task.buf, size < LKG_MAX_WRITE ? size : LKG_MAX_WRITE, off);
+        if (kind == LKG_NODE_CONTENT)
+                n = lkg_node_read_content(node, task.buf, size < LKG_MAX_WRITE ? size : LKG_MAX_WRITE, off);
         if (n < 0)
-                fuse_reply_err(req, (int)-n);
-        else
-                fuse_reply_buf(req, task.buf, (size_t)n);
+                return (int)n;
+        fuse_reply_buf(req, task.buf, (size_t)n);
+        return REPLIED;
+}
+
+int lkg_view_getattr(fuse_req_t req, const struct lkg_node *node)
+{
+        struct stat st;
+
+        lkg_node_attributes(node, &st);
+        fuse_reply_attr(req, &st, atomic_load(&node->kind) == LKG_NODE_CONTENT ? FOREVER_S : DIRECTORY_S);
+        return REPLIED;
 }
 
 /*
  * Timestamps: the notifier causes MODIFY with them. On files that take commands, truncation and times have
  * no effect.
  */
-void view_setattr(fuse_req_t req, struct lkg_node *node, int valid)
+int lkg_view_setattr(fuse_req_t req, struct lkg_node *node, int valid)
 {
-        const struct fuse_ctx *ctx = fuse_req_ctx(req);
-        bool commands = view_takes_commands(node, true);
-        struct stat st;
+        bool commands = lkg_view_takes_commands(node, true);
 
         if (commands ? (valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0
-                     : !caller_is_notifier(ctx)) {
-                fuse_reply_err(req, EPERM);
-                return;
-        }
-        node_attributes(node, &st);
-        fuse_reply_attr(req, &st, atomic_load(&node->kind) == LKG_NODE_CONTENT ? FOREVER_S : DIRECTORY_S);
+                     : !lkg_caller_is_notifier())
+                return -EPERM;
+        return lkg_view_getattr(req, node);
 }
 
 /**
- * view_command() - a parked record for a command of the caller; the caller adds the text, makes the reply
- * and calls engine_submit().
- * Return: NULL when an error was replied: that of caller_may_command(), or EBUSY when too many wait for the
- * engine.
+ * lkg_view_file_command() - the reply will be the engine's verdict on a command of the caller, who adds the text to @ret.
+ * Return: 0; as lkg_caller_may_command(); -EBUSY: too many wait for the engine.
  */
-struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command)
+int lkg_view_file_command(fuse_req_t req, unsigned component, const char *command, struct lkg_message **ret)
 {
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
-        int r = caller_may_command(ctx);
-        struct lkg_parked *parked = r == 0 ? engine_park(LKG_MSG_COMMAND) : NULL;
+        int r = lkg_caller_may_command(ctx);
+        struct lkg_parked *parked = r == 0 ? lkg_link_park(LKG_MSG_COMMAND) : NULL;
 
-        if (!parked) {
-                fuse_reply_err(req, r < 0 ? -r : EBUSY);
-                return NULL;
-        }
-        caller_describe(ctx->pid, &parked->message);
-        parked->message.uid = ctx->uid;
-        parked->message.gid = ctx->gid;
-        parked->message.component = component;
-        (void)snprintf(parked->message.command, sizeof(parked->message.command), "%.31s", command);
-        return parked;
+        if (!parked)
+                return r < 0 ? r : -EBUSY;
+        *ret = &parked->message;
+        lkg_caller_describe(ctx->pid, *ret);
+        (*ret)->uid = ctx->uid;
+        (*ret)->gid = ctx->gid;
+        (*ret)->component = component;
+        (void)snprintf((*ret)->command, sizeof((*ret)->command), "%.31s", command);
+        return 0;
 }
 
 /* One write, one command. The engine's verdict is the result of write(). */
-void view_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size)
+int lkg_view_file_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size)
 {
         const char *slash = strrchr(node->name, '/');
-        struct lkg_parked *parked;
+        struct lkg_message *command;
+        int r = 0;
 
-        if (size == 0) {
-                fuse_reply_write(req, 0);
-                return;
-        }
-        parked = view_command(req, node->component, slash ? slash + 1 : node->name);
-        if (!parked)
-                return;
-        engine_text(&parked->message, data, size);
+        if (size > 0)
+                r = lkg_view_file_command(req, node->component, slash ? slash + 1 : node->name, &command);
+        if (r < 0)
+                return r;
+        if (size > 0)
+                lkg_link_text(command, data, size);
         fuse_reply_write(req, size);
-        engine_submit(parked);
+        return REPLIED;
 }
 
 /* ---- pollers ---- */
@@ -353,12 +333,12 @@ static struct quota_cell cells[LKG_POLLERS];
 static struct quota quota = { .size = LKG_POLLERS, .n_cells = LKG_POLLERS, .cells = cells };
 
 /* Records of a predecessor; one that it was about to fill is empty. */
-void view_recount_pollers(void)
+void lkg_view_recount_pollers(void)
 {
-        quota_reset(&quota);
+        lkg_quota_reset(&quota);
         for (size_t i = 0; i < LKG_POLLERS; i++) {
                 if (atomic_load(&server.shm->pollers[i].kh) != 0)
-                        quota_add(&quota, server.shm->poller_of[i].owner);
+                        lkg_quota_add(&quota, server.shm->pollers[i].owner);
         }
 }
 
@@ -366,7 +346,7 @@ void view_recount_pollers(void)
 static void forget_poller(size_t i)
 {
         atomic_store(&server.shm->pollers[i].kh, 0);
-        quota_remove(&quota, server.shm->poller_of[i].owner);
+        lkg_quota_remove(&quota, server.shm->pollers[i].owner);
 }
 
 /* Lock held. LKG_POLLERS: none. One poll handle has one record, for all callers. */
@@ -385,7 +365,7 @@ static size_t find_poller(uint64_t kh)
  */
 static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in, uint64_t node)
 {
-        uint32_t owner = caller_share(ctx, &quota);
+        uint32_t owner = lkg_caller_share(ctx, &quota);
         bool told = true;
         size_t i;
 
@@ -393,11 +373,11 @@ static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in
         i = find_poller(in->kh);
         if (i == LKG_POLLERS) {
                 i = find_poller(0);
-                told = i < LKG_POLLERS && (task.replay || quota_ask(&quota, owner));
+                told = i < LKG_POLLERS && (task.replay || lkg_quota_ask(&quota, owner));
                 if (told) {
-                        server.shm->poller_of[i].fh = in->fh;
-                        server.shm->poller_of[i].owner = owner;
-                        quota_add(&quota, owner);
+                        server.shm->pollers[i].fh = in->fh;
+                        server.shm->pollers[i].owner = owner;
+                        lkg_quota_add(&quota, owner);
                         server.shm->pollers[i].node = node;
                         atomic_store_explicit(&server.shm->pollers[i].kh, in->kh, memory_order_release);
                 }
@@ -406,14 +386,14 @@ static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in
         return told;
 }
 
-/** view_closed() - the last close of a file that can be polled: no poller is left. */
-void view_closed(uint64_t fh)
+/** lkg_view_closed() - the last close of a file that can be polled: no poller is left. */
+void lkg_view_closed(uint64_t fh)
 {
         if (fh == 0)
                 return;
         (void)pthread_mutex_lock(&pollers_lock);
         for (size_t i = 0; i < LKG_POLLERS; i++)
-                if (server.shm->poller_of[i].fh == fh && atomic_load(&server.shm->pollers[i].kh) != 0)
+                if (server.shm->pollers[i].fh == fh && atomic_load(&server.shm->pollers[i].kh) != 0)
                         forget_poller(i);
         (void)pthread_mutex_unlock(&pollers_lock);
 }
@@ -425,25 +405,24 @@ void view_closed(uint64_t fh)
  * A caller that cannot be notified is told to look now: waiting forever would be wrong, an error would end
  * a correct program, and a program that looks too often only slows down itself.
  */
-void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+void lkg_view_poll(fuse_req_t req, struct lkg_node *node)
 {
-        const struct fuse_poll_in *in = task_argument();
+        const struct fuse_poll_in *in = lkg_task_argument();
         bool wants = node && is_polled(node), told = true;
 
-        (void)fi;
         if (!wants) {
                 fuse_reply_poll(req, POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM);
                 return;
         }
         if ((in->flags & FUSE_POLL_SCHEDULE_NOTIFY) && node->retired_ns == 0)
-                told = add_poller(fuse_req_ctx(req), in, node_id(node));
+                told = add_poller(fuse_req_ctx(req), in, lkg_node_id(node));
         /*
-         * After the poller is recorded: a change in between is seen either here or by view_wake_pollers().
+         * After the poller is recorded: a change in between is seen either here or by lkg_view_wake_pollers().
          */
         fuse_reply_poll(req, node->retired_ns || !told ? POLLIN | POLLPRI | POLLRDNORM : 0);
 }
 
-void view_wake_pollers(void)
+void lkg_view_wake_pollers(void)
 {
         for (size_t i = 0; i < LKG_POLLERS; i++) {
                 const struct lkg_node *node;
@@ -457,12 +436,12 @@ void view_wake_pollers(void)
 
                 (void)pthread_mutex_lock(&pollers_lock);
                 message.wakeup.kh = atomic_load(&server.shm->pollers[i].kh);
-                node = message.wakeup.kh != 0 ? node_get(server.shm->pollers[i].node) : NULL;
+                node = message.wakeup.kh != 0 ? lkg_node_get(server.shm->pollers[i].node) : NULL;
                 wake = message.wakeup.kh != 0 && (!node || node->retired_ns != 0);
                 (void)pthread_mutex_unlock(&pollers_lock);
                 if (!wake)
                         continue;
-                kernel_send_raw(&message, sizeof(message));
+                lkg_kernel_send_raw(&message, sizeof(message));
                 /*
                  * Killed before this, the successor wakes it once more; after it, every poll finds it ready.
                  */

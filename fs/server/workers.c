@@ -6,7 +6,7 @@
  * One worker at a time, the leader, reads the device; the others sleep. Waking a second thread costs as much
  * as a whole request, so the leader handles what is usually fast itself. It hands over first if it is about
  * to change something (which may wait for a disk); a request that needs the source directory goes to a
- * helper (held-requests.h) if no other worker is free to continue reading, and whenever a request has waited
+ * helper (held.c) if no other worker is free to continue reading, and whenever a request has waited
  * recently. A tick finds workers that are stuck nevertheless: their request is held from then on, and
  * another worker takes over. So a dead disk blocks only the requests that need it, and the second request
  * that waits for it does not even block the leader. The tick runs only while there is traffic.
@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 
-#include "held-requests.h"
+#include "requests.h"
 
 #define TICK_NS     WAIT_NS /* how long others wait behind a leader that is stuck: once or twice this */
 #define WARY_NS     LKG_NSEC_PER_SEC
@@ -34,7 +34,7 @@ static struct worker {
         bool used;                /* workers_lock */
 } workers[WORKERS_MAX];
 static pthread_mutex_t workers_lock =
-        PTHREAD_MUTEX_INITIALIZER; /* protects: used, n_workers, n_adopted. Before held_lock. */
+        PTHREAD_MUTEX_INITIALIZER; /* protects: used, n_workers, n_adopted. Before lkg_held_lock. */
 static unsigned n_workers, n_adopted;
 static _Atomic unsigned n_waiting;     /* workers that are ready to lead */
 static _Atomic uint64_t wary_until_ns; /* CLOCK_BOOTTIME */
@@ -69,17 +69,17 @@ static void depose(int who)
         (void)syscall(SYS_futex, &leader, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static void arm_tick(void)
+static void arm_tick(uint64_t in_ns)
 {
-        const struct itimerspec when = { .it_value.tv_nsec = TICK_NS };
+        const struct itimerspec when = { .it_value.tv_nsec = (long)in_ns };
 
         (void)timerfd_settime(tick, 0, &when, NULL);
 }
 
-void worker_watch(void)
+void lkg_worker_watch(void)
 {
         if (!atomic_load(&ticking) && !atomic_exchange(&ticking, true))
-                arm_tick();
+                arm_tick(TICK_NS);
 }
 
 /* --- who is stuck --- */
@@ -91,7 +91,7 @@ static bool sleeps(const struct worker *worker)
         const char *p;
 
         (void)snprintf(path, sizeof(path), "task/%d/stat", worker->tid);
-        if (caller_read_proc(getpid(), path, stat, sizeof(stat)) <= 0)
+        if (lkg_caller_read_proc(getpid(), path, stat, sizeof(stat)) <= 0)
                 return true;
         p = strrchr(stat, ')');
         return !p || p[1] != ' ' || p[2] != 'R';
@@ -104,25 +104,25 @@ static bool sleeps(const struct worker *worker)
  */
 static void adopt(struct worker *worker, uint64_t since_ns)
 {
-        const struct fuse_in_header *header = (const void *)worker->slot->buf;
+        const struct fuse_in_header *header = lkg_slot_header(worker->slot);
         bool adopted, notifiers;
 
-        if (!sleeps(worker) || request_kind(header) == REQUEST_VIEW)
+        if (!sleeps(worker) || lkg_request_kind(header) == REQUEST_VIEW)
                 return;
-        notifiers = is_notifier((int)header->pid);
+        notifiers = lkg_is_notifier((int)header->pid);
         (void)pthread_mutex_lock(&workers_lock);
-        (void)pthread_mutex_lock(&held_lock);
+        (void)pthread_mutex_lock(&lkg_held_lock);
         adopted = atomic_compare_exchange_strong(&worker->busy_ns, &since_ns, ADOPTED);
         if (adopted) {
-                held_adopt(worker->slot, notifiers, worker->thread);
+                lkg_held_adopt(worker->slot, notifiers, worker->thread);
                 n_adopted++;
         }
-        (void)pthread_mutex_unlock(&held_lock);
+        (void)pthread_mutex_unlock(&lkg_held_lock);
         (void)pthread_mutex_unlock(&workers_lock);
         if (!adopted)
                 return;
         atomic_store(&wary_until_ns, lkg_boottime_ns() + WARY_NS);
-        (void)workers_start_more();
+        lkg_workers_start_more();
 }
 
 /* Return: whether any request is being handled. */
@@ -147,25 +147,41 @@ static bool look_at_workers(uint64_t now_ns)
         return busy;
 }
 
+/* Return: when to look at what is held again; UINT64_MAX: not at all. */
+static uint64_t look_at_held(uint64_t now_ns)
+{
+        bool replays = lkg_held_tick(now_ns);
+        uint64_t next_ns = lkg_interrupts_look(now_ns);
+
+        return replays ? now_ns + TICK_NS : next_ns;
+}
+
 static int on_tick(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         static uint64_t served_before;
-        uint64_t expirations, served = atomic_load(&server.shm->served), now_ns = lkg_boottime_ns();
+        uint64_t expirations, served = atomic_load(&server.shm->served), now_ns = lkg_boottime_ns(), next_ns;
         bool busy;
 
         (void)source;
         (void)revents;
         (void)userdata;
         (void)!read(fd, &expirations, sizeof(expirations));
-        held_replay_waits(now_ns);
+        (void)look_at_held(now_ns);
         busy = look_at_workers(now_ns);
         if (served == served_before && !busy) {
-                atomic_store(&ticking, false); /* ordered before the check of `busy_ns`: see begin() */
-                if (!look_at_workers(now_ns) || atomic_exchange(&ticking, true))
-                        return 0; /* quiet; or a worker has armed it again */
+                atomic_store(&ticking,
+                             false); /* ordered before the checks: see serve(), lkg_worker_watch() */
+                next_ns = look_at_held(now_ns);
+                if (!look_at_workers(now_ns)) { /* quiet */
+                        if (next_ns != UINT64_MAX && !atomic_load(&ticking))
+                                arm_tick(next_ns > now_ns ? next_ns - now_ns : TICK_NS);
+                        return 0;
+                }
+                if (atomic_exchange(&ticking, true))
+                        return 0; /* a worker has armed it again */
         }
         served_before = served;
-        arm_tick();
+        arm_tick(TICK_NS);
         return 0;
 }
 
@@ -174,14 +190,14 @@ static int on_tick(sd_event_source *source, int fd, uint32_t revents, void *user
 /* Return: whether the request may be handled here, even if it may have to wait. */
 static bool here(struct worker *me, const struct fuse_in_header *header, uint64_t now_ns)
 {
-        bool careful = now_ns < atomic_load_explicit(&wary_until_ns, memory_order_relaxed) || held_any();
+        bool careful = now_ns < atomic_load_explicit(&wary_until_ns, memory_order_relaxed) || lkg_held_any();
 
-        if (!request_is_long(header))
-                return !careful || request_kind(header) == REQUEST_VIEW;
-        if (careful && request_kind(header) != REQUEST_VIEW)
+        if (!lkg_request_is_long(header))
+                return !careful || lkg_request_kind(header) == REQUEST_VIEW;
+        if (careful && lkg_request_kind(header) != REQUEST_VIEW)
                 return false;
         if (atomic_load(&n_waiting) == 0) /* no other worker would read meanwhile */
-                return request_kind(header) == REQUEST_VIEW;
+                return lkg_request_kind(header) == REQUEST_VIEW;
         depose(me->number);
         return true;
 }
@@ -192,22 +208,22 @@ static bool here(struct worker *me, const struct fuse_in_header *header, uint64_
  */
 static void hold(struct worker *me)
 {
-        const struct fuse_in_header *header = (const void *)me->slot->buf;
+        const struct fuse_in_header *header = lkg_slot_header(me->slot);
         struct lkg_slot *fresh;
 
-        if (header->opcode == FUSE_RELEASE && helper_close_later(header))
+        if (header->opcode == FUSE_RELEASE && lkg_held_close(header))
                 return;
-        fresh = slot_take();
-        if (fresh && held_add(me->slot, false) == 0) {
+        fresh = lkg_slot_take();
+        if (fresh && lkg_held_add(me->slot, false) == 0) {
                 me->slot = fresh;
                 return;
         }
         if (fresh)
-                slot_free(fresh);
+                lkg_slot_free(fresh);
         if (header->opcode == FUSE_RELEASE)
-                request_handle(me->slot, header->len); /* out of memory: it cannot be refused */
+                lkg_request_handle(me->slot, header->len); /* out of memory: it cannot be refused */
         else
-                request_reply_code(header->unique, -EBUSY);
+                lkg_request_reply_code(header->unique, -EBUSY);
 }
 
 /* Return: false: this worker has been replaced meanwhile and is superfluous. */
@@ -217,7 +233,7 @@ static bool end(struct worker *me)
 
         if (atomic_exchange(&me->busy_ns, 0) != ADOPTED)
                 return true;
-        held_end(me->slot);
+        lkg_held_end(me->slot);
         (void)pthread_mutex_lock(&workers_lock);
         n_adopted--;
         stays = n_workers - n_adopted <= LKG_WORKERS;
@@ -230,13 +246,17 @@ static bool end(struct worker *me)
 /* Return: see end(). */
 static bool serve(struct worker *me, size_t size)
 {
-        const struct fuse_in_header *header = (const void *)me->slot->buf;
+        const struct fuse_in_header *header = lkg_slot_header(me->slot);
         uint64_t now_ns = lkg_boottime_ns();
         bool stays;
 
-        if (!request_is_sound(header, size)) {
-                if (request_has_reply(header))
-                        request_reply_code(header->unique, -EIO);
+        if (!lkg_request_is_sound(header, size)) {
+                if (lkg_request_has_reply(header))
+                        lkg_request_reply_code(header->unique, -EIO);
+                return true;
+        }
+        if (header->opcode == FUSE_INTERRUPT) {
+                lkg_interrupt_request(header);
                 return true;
         }
         atomic_store_explicit(&me->slot->since_ns, now_ns, memory_order_relaxed);
@@ -246,8 +266,8 @@ static bool serve(struct worker *me, size_t size)
                 return true;
         }
         atomic_store(&me->busy_ns, now_ns); /* ordered before the check of `ticking`: see on_tick() */
-        worker_watch();
-        request_handle(me->slot, size);
+        lkg_worker_watch();
+        lkg_request_handle(me->slot, size);
         stays = end(me);
         if (task.again)
                 hold(me);
@@ -261,7 +281,7 @@ static void *worker_main(void *arg)
 
         me->thread = pthread_self();
         me->tid = (int)gettid();
-        if (thread_init("worker") < 0) {
+        if (lkg_thread_init("worker") < 0) {
                 stays = false;
                 (void)pthread_mutex_lock(&workers_lock);
                 n_workers--;
@@ -270,7 +290,7 @@ static void *worker_main(void *arg)
         while (stays && !gone) {
                 ssize_t n;
 
-                slot_finish(me->slot);
+                lkg_slot_finish(me->slot);
                 atomic_store_explicit(&me->slot->state, LKG_SLOT_READING, memory_order_release);
                 lead(me->number);
                 n = read(server.device, me->slot->buf, LKG_SLOT_BUF);
@@ -279,11 +299,11 @@ static void *worker_main(void *arg)
                         stays = serve(me, (size_t)n);
                 /* else EINTR, EAGAIN, ENOENT (interrupted while queued) */
         }
-        slot_free(me->slot);
+        lkg_slot_free(me->slot);
         depose(me->number);
         if (gone)
                 (void)eventfd_write(server.gone, 1);
-        thread_end();
+        lkg_thread_end();
         (void)pthread_mutex_lock(&workers_lock);
         me->used = false;
         (void)pthread_mutex_unlock(&workers_lock);
@@ -299,43 +319,36 @@ static struct worker *unused(void)
         return NULL;
 }
 
-unsigned workers_start_more(void)
+void lkg_workers_start_more(void)
 {
-        unsigned n;
-
         (void)pthread_mutex_lock(&workers_lock);
         while (n_workers - n_adopted < LKG_WORKERS) {
                 struct worker *worker = unused();
-                struct lkg_slot *slot = worker ? slot_take() : NULL;
+                struct lkg_slot *slot = worker ? lkg_slot_take() : NULL;
 
                 if (!slot)
-                        break; /* the others hold requests of dead servers; the replayer frees them */
+                        break; /* the others hold requests of dead servers; helpers free them */
                 worker->number = (int)(worker - workers);
                 worker->slot = slot;
-                if (thread_start(worker_main, worker) < 0) {
-                        slot_free(slot);
+                if (lkg_thread_start(worker_main, worker) < 0) {
+                        lkg_slot_free(slot);
                         break;
                 }
                 worker->used = true;
                 n_workers++;
         }
-        n = n_workers;
         (void)pthread_mutex_unlock(&workers_lock);
-        return n;
 }
 
-int workers_start(struct lkg_error *err)
+int lkg_workers_start(struct lkg_error *err)
 {
         bool replays;
 
+        lkg_interrupts_init();
         tick = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (tick < 0 || sd_event_add_io(server.event, NULL, tick, EPOLLIN, on_tick, NULL) < 0 ||
-            interrupts_init() < 0)
+        if (tick < 0 || sd_event_add_io(server.event, NULL, tick, EPOLLIN, on_tick, NULL) < 0)
                 return lkg_error_set(err, -errno, NULL, "timer");
-        replays = replay_needed();
-        if (workers_start_more() == 0 && !replays)
-                return lkg_error_set(err, -EAGAIN, NULL, "start a worker");
-        if (replays && replay_start(workers_start_more) < 0)
-                return lkg_error_set(err, -EAGAIN, NULL, "start the replay of unanswered requests");
-        return 0;
+        replays = lkg_replay_start();
+        lkg_workers_start_more();
+        return n_workers == 0 && !replays ? lkg_error_set(err, -EAGAIN, NULL, "start a worker") : 0;
 }

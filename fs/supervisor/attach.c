@@ -222,7 +222,7 @@ static int force_of(struct lkg_shared *shared)
         uint64_t now_ns = lkg_boottime_ns();
 
         for (size_t i = 0; i < lkg_shared_slots(shared); i++) {
-                const struct lkg_slot *slot = lkg_shared_slot(shared, i);
+                const struct lkg_slot *slot = &shared->slots[i];
 
                 if (atomic_load(&slot->state) == LKG_SLOT_HELD &&
                     now_ns - atomic_load(&slot->since_ns) > LKG_NSEC_PER_SEC)

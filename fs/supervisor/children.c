@@ -101,16 +101,6 @@ static int set_up(const void *userdata)
         return newborn->child->row->setup ? newborn->child->row->setup(newborn->child->supervisor) : 0;
 }
 
-static void count_start(const struct lkg_child *child)
-{
-        struct lkg_shared *shared = child->supervisor->connection.shared;
-
-        if (child->kind != LKG_CHILD_SERVER) /* the file server counts by itself */
-                atomic_fetch_add(child->kind == LKG_CHILD_ENGINE ? &shared->engine_starts
-                                                                 : &shared->notifier_starts,
-                                 1);
-}
-
 /* Return: CLD_* and its value; 0 if we cannot wait for the process. */
 static int reap(const struct lkg_child *child, int *ret_status)
 {
@@ -250,7 +240,6 @@ static int spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel,
                 lkg_child_forget(child);
                 return r;
         }
-        count_start(child);
         return 0;
 }
 

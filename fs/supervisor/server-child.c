@@ -269,7 +269,7 @@ static bool oldest_busy(const struct lkg_supervisor *s, uint64_t *ret_age_ns)
 
         *ret_age_ns = 0;
         for (size_t i = 0; i < lkg_shared_slots(s->connection.shared); i++) {
-                const struct lkg_slot *slot = lkg_shared_slot(s->connection.shared, i);
+                const struct lkg_slot *slot = &s->connection.shared->slots[i];
                 const struct fuse_in_header *header = (const void *)slot->buf;
                 uint32_t state = atomic_load(&slot->state);
                 uint64_t since_ns = atomic_load(&slot->since_ns), age_ns;

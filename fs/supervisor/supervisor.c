@@ -242,22 +242,10 @@ static void server_ready(struct lkg_supervisor *s)
                 attach(s);
 }
 
-/*
- * Counters that must continue although the connection is new: the engine knows tickets and inodes of the old
- * one.
- */
+/* What must continue although the connection is new. */
 static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
 {
-        atomic_store(&to->epoch, atomic_load(&from->epoch));
-        atomic_store(&to->tickets, atomic_load(&from->tickets));
-        atomic_store(&to->engine_links, atomic_load(&from->engine_links));
-        atomic_store(&to->inodes, atomic_load(&from->inodes));
-        atomic_store(&to->server_starts, atomic_load(&from->server_starts));
-        atomic_store(&to->engine_starts, atomic_load(&from->engine_starts));
-        atomic_store(&to->notifier_starts, atomic_load(&from->notifier_starts));
-        atomic_store(&to->replayed, atomic_load(&from->replayed));
-        atomic_store(&to->poisoned, atomic_load(&from->poisoned));
-        atomic_store(&to->lost_commits, atomic_load(&from->lost_commits));
+        to->counters = from->counters;
         memcpy(to->ends, from->ends, sizeof(to->ends));
         for (size_t i = 0; i < LKG_OPENERS; i++) /* they continue, and open the file of the new mount */
                 if (atomic_load(&from->openers[i].used)) {

@@ -27,26 +27,26 @@
 #include <lkg/messages.h>
 #include <lkg/process.h>
 
-#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3104) /* changes with the layout */
+#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3105) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
-#define LKG_SLOTS        16                           /* threads of two overlapping servers, and a reserve */
-#define LKG_MORE_SLOTS   240 /* for requests that the source directory has not answered yet */
-#define LKG_PARKED       256
-#define LKG_NODES        262144 /* names that the kernel may know at once; pages are used as needed */
-#define LKG_FILES        16384
-#define LKG_POLLERS      1024
-#define LKG_KEPT         200 /* unlinked but open files whose descriptors the supervisor holds */
-#define LKG_RELAY_JOBS   256
-#define LKG_VIEW_NAMES   128 /* view files and aliases of all components */
-#define LKG_NODE_NAME    384 /* for a source node: its last name; for a virtual node: its path */
-#define LKG_OPENERS      64  /* processes that opened their component's file */
-#define LKG_LOOKED       256 /* threads whose last lookup of a view file is recorded */
-#define LKG_REPLY_MAX    512 /* longest reply of an operation that changes something */
-#define LKG_HANDLE_MAX   64
-#define LKG_BLAMED       16
-#define LKG_BLAME_LIMIT  3 /* a request that killed the server this often is answered with EIO */
-#define LKG_INIT_MAX     256
+#define LKG_SLOTS \
+        256 /* for threads that read, and requests that the source directory has not answered yet */
+#define LKG_PARKED      256
+#define LKG_NODES       262144 /* names that the kernel may know at once; pages are used as needed */
+#define LKG_FILES       16384
+#define LKG_POLLERS     1024
+#define LKG_KEPT        200 /* unlinked but open files whose descriptors the supervisor holds */
+#define LKG_RELAY_JOBS  256
+#define LKG_VIEW_NAMES  128 /* view files and aliases of all components */
+#define LKG_NODE_NAME   384 /* for a source node: its last name; for a virtual node: its path */
+#define LKG_OPENERS     64  /* processes that opened their component's file */
+#define LKG_LOOKED      256 /* threads whose last lookup of a view file is recorded */
+#define LKG_REPLY_MAX   512 /* longest reply of an operation that changes something */
+#define LKG_HANDLE_MAX  64
+#define LKG_BLAMED      16
+#define LKG_BLAME_LIMIT 3 /* a request that killed the server this often is answered with EIO */
+#define LKG_INIT_MAX    256
 
 enum lkg_slot_state {
         LKG_SLOT_FREE,
@@ -133,11 +133,11 @@ struct lkg_node {
         _Atomic uint64_t nlookup; /* at least the kernel's count */
         uint64_t retired_ns;      /* content: when it stopped being current; 0 = current */
         /* source */
-        uint64_t dev, ino; /* for content: ino is the offset in pinned/<node id> */
-        uint64_t parent;   /* node id */
-        _Atomic uint32_t n_open, n_writers;
-        _Atomic uint32_t dirty; /* enum lkg_dirty */
-        uint32_t kept;          /* the supervisor holds a descriptor */
+        uint64_t dev, ino;
+        uint64_t parent;                    /* node id */
+        _Atomic uint32_t n_open, n_writers; /* with an lkg_file */
+        _Atomic uint32_t dirty;             /* enum lkg_dirty */
+        uint32_t kept;                      /* the supervisor holds a descriptor */
         uint32_t handle_size;
         int32_t handle_type;
         unsigned char handle[LKG_HANDLE_MAX];
@@ -148,6 +148,8 @@ struct lkg_node {
         uint64_t st_ino, size, generation;
         int64_t mtime_ns;
         char sha256[LKG_SHA256_HEX];
+        _Atomic uint32_t n_counted; /* content: opens without an lkg_file, root's */
+        _Atomic uint32_t looker;    /* content: lkg_quota_owner() of who looked it up; 0 = nobody */
         /* both */
         uint32_t hash_next; /* index + 1 */
         char name[LKG_NODE_NAME];
@@ -169,18 +171,15 @@ struct lkg_file {
         _Atomic uint32_t used; /* enum lkg_file_use; stored last */
         uint32_t incarnation;
         uint32_t flags; /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
+        uint32_t owner; /* lkg_quota_owner() of the opener */
         uint64_t node;  /* of the source; or content that a user has open */
-};
-
-/* Of a content node, with the same index: its users, see fs/server/content.c. */
-struct lkg_content_use {
-        _Atomic uint32_t n_open; /* opens without an lkg_file: root's */
-        _Atomic uint32_t looker; /* quota_owner() of the caller that looked it up */
 };
 
 struct lkg_poller {
         _Atomic uint64_t kh; /* 0 = free; stored last */
         uint64_t node;
+        uint64_t fh; /* of the polled file: the poller is removed with its release; 0 = unknown */
+        uint32_t owner;
 };
 
 /* A change behind the mount that the notifier has to make visible through it. */
@@ -238,8 +237,24 @@ struct lkg_health {
         _Atomic uint64_t looked_ns; /* supervisor: CLOCK_BOOTTIME of its last check */
 };
 
+/* They continue when a view is replaced: the engine knows tickets and inodes of the old one. */
+struct lkg_counters {
+        _Atomic uint32_t epoch;        /* grows with every server */
+        _Atomic uint64_t tickets;      /* last ticket assigned */
+        _Atomic uint64_t engine_links; /* connections made to an engine */
+        _Atomic uint64_t inodes;       /* last virtual st_ino assigned */
+};
+
 struct lkg_shared {
-        uint64_t magic;
+        union {
+                uint64_t magic;
+                char page[LKG_SHARED_PAGE];
+        };
+        /* separate pages, which the notifier maps */
+        union {
+                struct lkg_notify notify;
+                char notify_pages[LKG_NOTIFY_BYTES];
+        };
         char mount_point[4096]; /* absolute */
 
         /* FUSE_INIT, stored for every later server */
@@ -249,15 +264,9 @@ struct lkg_shared {
         unsigned char init_reply[LKG_INIT_MAX];
 
         struct lkg_process supervisor, server, engine, notifier;
-        _Atomic uint32_t epoch;        /* grows with every server */
-        _Atomic uint64_t served;       /* requests answered or parked: the heartbeat */
-        _Atomic uint64_t tickets;      /* last ticket assigned */
-        _Atomic uint64_t engine_links; /* connections made to an engine */
-        _Atomic uint64_t inodes;       /* last virtual st_ino assigned */
-        _Atomic uint64_t publication;  /* number being served */
-
-        /* statistics, for status and tests */
-        _Atomic uint64_t server_starts, engine_starts, notifier_starts, replayed, poisoned, lost_commits;
+        struct lkg_counters counters;
+        _Atomic uint64_t served;      /* requests answered or parked: the heartbeat */
+        _Atomic uint64_t publication; /* number being served */
 
         /* blame: set by a server around each replayed request; judged by its successor */
         _Atomic uint64_t suspect;
@@ -282,43 +291,22 @@ struct lkg_shared {
         struct lkg_node nodes[LKG_NODES];
 
         struct lkg_health health;
-        _Atomic uint64_t mount_namespace;       /* supervisor: inode of that of the mount; 0 = unknown */
-        _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (messages.h) */
-        _Atomic uint32_t file_owner[LKG_FILES]; /* quota_owner() of the opener; stored before `used` */
-        struct {
-                uint64_t fh; /* of the polled file: the poller is removed with its release; 0 = unknown */
-                uint32_t owner;
-        } poller_of[LKG_POLLERS]; /* stored before `kh` */
-        /* the highest incarnation of any node, and its value when memory of records was last released */
-        _Atomic uint32_t incarnation_max, incarnation_base;
-        _Atomic uint32_t n_more_slots; /* high-water mark: slots above have never been touched */
-        struct lkg_slot more_slots[LKG_MORE_SLOTS];
-        struct lkg_content_use content_use[LKG_NODES];
-        /* separate pages, which the notifier maps: before them the rest of a page */
-        char up_to_a_page[49152];
-        union {
-                struct lkg_notify notify;
-                char notify_pages[LKG_NOTIFY_BYTES];
-        };
+        _Atomic uint64_t mount_namespace; /* supervisor: inode of that of the mount; 0 = unknown */
+        _Atomic uint32_t foreign_writes;  /* supervisor: enum lkg_foreign_writes (messages.h) */
+        _Atomic uint32_t incarnation;     /* the last one of any node or file */
+        _Atomic uint32_t n_slots;         /* high-water mark: slots above have never been touched */
         /* what the last good publication shows or hides in the root: EIO for a server without a publication */
         char root_names[LKG_ROOT_NAMES][256];
         _Atomic uint32_t n_root_names;
         struct lkg_ends ends[_LKG_ENDS_MAX]; /* supervisor */
 };
 
-_Static_assert(offsetof(struct lkg_shared, notify) % LKG_SHARED_PAGE == 0, "change up_to_a_page");
-
-/** lkg_shared_slots() - the maximum number of slots in use; lkg_shared_slot() - one of them. */
+/** lkg_shared_slots() - the maximum number of slots in use. */
 static inline size_t lkg_shared_slots(const struct lkg_shared *s)
 {
-        uint32_t n = atomic_load(&s->n_more_slots);
+        uint32_t n = atomic_load(&s->n_slots);
 
-        return LKG_SLOTS + (n < LKG_MORE_SLOTS ? n : LKG_MORE_SLOTS);
-}
-
-static inline struct lkg_slot *lkg_shared_slot(struct lkg_shared *s, size_t i)
-{
-        return i < LKG_SLOTS ? &s->slots[i] : &s->more_slots[i - LKG_SLOTS];
+        return n < LKG_SLOTS ? n : LKG_SLOTS;
 }
 
 #define LKG_INIT_MAPS_DIRECTLY \

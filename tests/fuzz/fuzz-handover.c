@@ -154,8 +154,8 @@ static void adopt(const uint8_t *data, size_t size)
                 size_t n = lkg_shared_slots(shared);
 
                 FUZZ_CHECK((size_t)st.st_size == sizeof(*shared) && shared->magic == LKG_SHARED_MAGIC);
-                FUZZ_CHECK(n <= LKG_SLOTS + LKG_MORE_SLOTS);
-                FUZZ_CHECK(atomic_load(&lkg_shared_slot(shared, n - 1)->state) == LKG_SLOT_FREE);
+                FUZZ_CHECK(n <= LKG_SLOTS);
+                FUZZ_CHECK(n == 0 || atomic_load(&shared->slots[n - 1].state) == LKG_SLOT_FREE);
                 (void)munmap(shared, sizeof(*shared));
         }
         lkg_close(fd);

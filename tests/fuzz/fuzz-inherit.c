@@ -27,18 +27,15 @@ static const struct table {
         TABLE(parked[0], RECORDS),
         TABLE(pollers[0], RECORDS),
         TABLE(slots[0], 2),
-        TABLE(more_slots[0], 2),
         TABLE(notify.relay[0], RECORDS),
         TABLE(notify.view_names[0], RECORDS),
         TABLE(blamed[0], RECORDS),
         TABLE(openers[0], RECORDS),
-        TABLE(file_owner[0], RECORDS),
-        TABLE(poller_of[0], RECORDS),
         TABLE(n_nodes, 1),
         TABLE(n_files, 1),
         TABLE(n_blamed, 1),
         TABLE(notify.n_view_names, 1),
-        TABLE(n_more_slots, 1),
+        TABLE(n_slots, 1),
         TABLE(notify.relay_head, 1),
         TABLE(notify.relay_tail, 1),
         TABLE(init_request_size, 1),
@@ -46,10 +43,9 @@ static const struct table {
         TABLE(init_request, 1),
         TABLE(suspect, 1),
         TABLE(crashed, 1),
-        TABLE(epoch, 1),
+        TABLE(counters, 1),
         TABLE(publication, 1),
-        TABLE(incarnation_max, 1),
-        TABLE(incarnation_base, 1),
+        TABLE(incarnation, 1),
         TABLE(health, 1),
 #undef TABLE
 };
@@ -64,7 +60,7 @@ static uint64_t look_up(uint64_t dir, const char *name)
 {
         struct fuse_entry_param entry = { 0 };
 
-        FUZZ_CHECK(source_lookup(node_get(dir), name, &entry) == 0);
+        FUZZ_CHECK(lkg_source_lookup(lkg_node_get(dir), name, &entry) == 0);
         return entry.ino;
 }
 
@@ -73,14 +69,14 @@ static void open_file(uint64_t node, int flags)
         const struct fuse_ctx ctx = { .uid = 0 };
         uint32_t index;
 
-        FUZZ_CHECK(file_reserve(&ctx, &index) == 0);
-        (void)file_fill(index, node_get(node), flags, -EBADF);
+        FUZZ_CHECK(lkg_file_reserve(&ctx, &index) == 0);
+        (void)lkg_file_fill(index, lkg_node_get(node), flags, -EBADF);
 }
 
 /* One request in progress, and one that waits for the engine. */
 static void leave_requests(void)
 {
-        struct lkg_slot *slot = slot_at(0);
+        struct lkg_slot *slot = &server.shm->slots[0];
         struct fuse_in_header *header = (void *)slot->buf;
         struct lkg_parked *parked = &server.shm->parked[0];
 
@@ -89,8 +85,9 @@ static void leave_requests(void)
         };
         atomic_store(&slot->reply_size, sizeof(struct fuse_out_header));
         atomic_store(&slot->state, LKG_SLOT_BUSY);
+        atomic_store(&server.shm->n_slots, 1);
         lkg_message_init(&parked->message, LKG_MSG_COMMAND);
-        engine_text(&parked->message, "on", 2);
+        lkg_link_text(&parked->message, "on", 2);
         parked->reply_size = sizeof(struct fuse_out_header);
         atomic_store(&parked->state, LKG_PARKED_WAITING);
 }
@@ -114,10 +111,10 @@ static void live_once(void)
                 const struct lkg_entry *entry =
                         lkg_publication_find(server.publication->publication, files[i]);
 
-                FUZZ_CHECK(entry && node_virtual(entry->type == LKG_ENTRY_CONTROL ? LKG_NODE_CONTROL
-                                                 : entry->type == LKG_ENTRY_DIR   ? LKG_NODE_VDIR
-                                                                                  : LKG_NODE_CONTENT,
-                                                 files[i], entry, &node) == 0);
+                FUZZ_CHECK(entry && lkg_node_virtual(entry->type == LKG_ENTRY_CONTROL ? LKG_NODE_CONTROL
+                                                     : entry->type == LKG_ENTRY_DIR   ? LKG_NODE_VDIR
+                                                                                      : LKG_NODE_CONTENT,
+                                                     files[i], entry, NULL, &node) == 0);
         }
         open_file(look_up(FUSE_ROOT_ID, "a"), O_RDWR | O_APPEND);
         open_file(look_up(look_up(FUSE_ROOT_ID, "d"), "b"), O_RDONLY);
@@ -154,8 +151,7 @@ static void begin(void)
         fuzz.kernel = pair[1];
         fuzz_open_place();
         fuzz_handshake();
-        FUZZ_CHECK(nodes_init() == 0 && publication_load(&err) == 0);
-        files_init();
+        FUZZ_CHECK(lkg_nodes_init() == 0 && lkg_publication_load(&err) == 0);
         live_once();
         save();
 }
@@ -167,12 +163,12 @@ static void end(void)
                 const struct lkg_file *file = &server.shm->files[i];
 
                 if (atomic_load(&file->used) == LKG_FILE_OPEN)
-                        file_close((uint64_t)i | (uint64_t)file->incarnation << 32);
+                        lkg_file_close((uint64_t)i | (uint64_t)file->incarnation << 32);
         }
-        for (uint32_t i = node_next(ROOT_INDEX + 1); i < atomic_load(&server.shm->n_nodes);
-             i = node_next(i + 1))
-                if (atomic_load(&node_at(i)->kind) != LKG_NODE_FREE)
-                        node_forget(node_at(i), UINT64_MAX);
+        for (uint32_t i = lkg_nodes_next(ROOT_INDEX + 1); i < atomic_load(&server.shm->n_nodes);
+             i = lkg_nodes_next(i + 1))
+                if (atomic_load(&lkg_node_at(i)->kind) != LKG_NODE_FREE)
+                        lkg_node_forget(lkg_node_at(i), UINT64_MAX);
 }
 
 static void scribble(const uint8_t *data, size_t size)
@@ -203,17 +199,17 @@ static void use_nodes(void)
         char path[PATH_MAX];
         struct stat st;
 
-        for (uint32_t i = ROOT_INDEX; i < atomic_load(&server.shm->n_nodes); i = node_next(i + 1)) {
-                struct lkg_node *node = node_get(node_id(node_at(i)));
+        for (uint32_t i = ROOT_INDEX; i < atomic_load(&server.shm->n_nodes); i = lkg_nodes_next(i + 1)) {
+                struct lkg_node *node = lkg_node_get(lkg_node_id(lkg_node_at(i)));
 
                 if (!node)
                         continue;
-                (void)node_fd(node);
-                if (node_path(node, path, sizeof(path)) == 0)
+                (void)lkg_node_fd(node);
+                if (lkg_node_path(node, path, sizeof(path)) == 0)
                         FUZZ_CHECK(strlen(path) < sizeof(path) && !strstr(path, ".."));
-                (void)node_read_content(node, path, sizeof(path), 0);
-                (void)node_find_child(node_id(node), "a");
-                node_attributes(node, &st);
+                (void)lkg_node_read_content(node, path, sizeof(path), 0);
+                (void)lkg_node_find_child(lkg_node_id(node), "a");
+                lkg_node_attributes(node, &st);
         }
 }
 
@@ -223,7 +219,7 @@ static void use_files(void)
                 const struct lkg_file *file = &server.shm->files[i];
 
                 if (atomic_load(&file->used) == LKG_FILE_OPEN)
-                        (void)file_fd((uint64_t)i | (uint64_t)file->incarnation << 32);
+                        (void)lkg_file_fd((uint64_t)i | (uint64_t)file->incarnation << 32);
         }
 }
 
@@ -232,14 +228,15 @@ static void send_what_is_owed(void)
         char out[LKG_REPLY_MAX];
 
         for (size_t i = 0; i < lkg_shared_slots(server.shm); i++)
-                if (atomic_load(&slot_at(i)->state) != LKG_SLOT_FREE)
-                        kernel_send_raw(slot_at(i)->reply, atomic_load(&slot_at(i)->reply_size));
+                if (atomic_load(&server.shm->slots[i].state) != LKG_SLOT_FREE)
+                        lkg_kernel_send_raw(server.shm->slots[i].reply,
+                                            atomic_load(&server.shm->slots[i].reply_size));
         for (size_t i = 0; i < LKG_PARKED; i++) {
                 const struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (atomic_load(&parked->state) == LKG_PARKED_FREE)
                         continue;
-                kernel_send_raw(parked->reply, parked->reply_size);
+                lkg_kernel_send_raw(parked->reply, parked->reply_size);
                 FUZZ_CHECK(lkg_message_send(server.device, &parked->message) != -EMSGSIZE);
                 FUZZ_CHECK(strlen(parked->message.text) <= LKG_MESSAGE_TEXT_MAX);
         }
@@ -255,14 +252,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         restore();
         scribble(data, size);
-        inherit(server.shm);
-        FUZZ_CHECK(nodes_init() == 0);
-        files_recount();
-        view_recount_pollers();
-        nodes_retire(server.publication->publication);
-        nodes_prune();
-        workers_clean();
-        (void)replay_needed();
+        lkg_inherit(server.shm);
+        FUZZ_CHECK(lkg_nodes_init() == 0);
+        lkg_files_recount();
+        lkg_view_recount_pollers();
+        lkg_nodes_retire(server.publication->publication);
+        lkg_nodes_prune();
+        lkg_replay_clean();
         use_nodes();
         use_files();
         send_what_is_owed();

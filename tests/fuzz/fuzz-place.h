@@ -9,7 +9,7 @@
 #include <lkg/file.h>
 
 #include "fuzz-check.h"
-#include "held-requests.h"
+#include "requests.h"
 #include "tests/unit/tmpdir.h"
 
 #define FUZZ_NOBODY  65534u
@@ -93,7 +93,7 @@ static int fuzz_open(const char *name, int flags)
 
 static void fuzz_open_place(void)
 {
-        server.hooks = &server_hooks;
+        server.hooks = &lkg_server_hooks;
         server.source = fuzz_open("source", O_RDONLY);
         server.runtime = fuzz_open("runtime", O_RDONLY);
         server.blobs = fuzz_open("runtime/blobs", O_PATH);
@@ -121,8 +121,8 @@ static void fuzz_handshake(void)
 
         memcpy(server.shm->init_request, &request, sizeof(request));
         server.shm->init_request_size = sizeof(request);
-        FUZZ_CHECK(session_open(&err) == -EPROTO);
+        FUZZ_CHECK(lkg_session_open(&err) == -EPROTO);
         server.shm->init_reply_size =
                 lkg_init_answer(server.shm->init_request, sizeof(request), server.shm->init_reply);
-        FUZZ_CHECK(session_open(&err) == 0);
+        FUZZ_CHECK(lkg_session_open(&err) == 0);
 }

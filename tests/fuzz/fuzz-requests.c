@@ -65,7 +65,7 @@ static uint64_t handle_of(uint8_t ref)
 
 static void learn_node(uint64_t node)
 {
-        FUZZ_CHECK(node != 0 && node_get(node));
+        FUZZ_CHECK(node != 0 && lkg_node_get(node));
         for (size_t i = 0; i < n_nodes; i++)
                 if (nodes[i].node == node) {
                         nodes[i].n_lookups++;
@@ -174,7 +174,7 @@ static void send_request(const struct step *step, uint64_t node, const void *arg
         };
         if (size > 0)
                 memcpy(header + 1, arguments, size);
-        if (request_has_reply(header)) {
+        if (lkg_request_has_reply(header)) {
                 FUZZ_CHECK(n_pending < STEPS_MAX);
                 pending[n_pending].unique = header->unique;
                 pending[n_pending].node = node;
@@ -248,12 +248,13 @@ static size_t count_left(void)
 
         for (uint32_t i = 0; i < LKG_FILES; i++)
                 n += atomic_load(&server.shm->files[i].used) != LKG_FILE_FREE;
-        for (uint32_t i = node_next(1); i < atomic_load(&server.shm->n_nodes); i = node_next(i))
-                n += atomic_load(&node_at(i)->kind) != LKG_NODE_FREE;
+        for (uint32_t i = lkg_nodes_next(2); i < atomic_load(&server.shm->n_nodes);
+             i = lkg_nodes_next(i + 1))
+                n += atomic_load(&lkg_node_at(i)->kind) != LKG_NODE_FREE;
         for (size_t i = 0; i < LKG_PARKED; i++)
                 n += atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE;
         for (size_t i = 0; i < lkg_shared_slots(server.shm); i++)
-                n += atomic_load(&slot_at(i)->state) >= LKG_SLOT_BUSY;
+                n += atomic_load(&server.shm->slots[i].state) >= LKG_SLOT_BUSY;
         return n;
 }
 
@@ -263,17 +264,18 @@ static void tell_left(void)
         for (uint32_t i = 0; i < LKG_FILES; i++)
                 if (atomic_load(&server.shm->files[i].used) != LKG_FILE_FREE)
                         (void)fprintf(stderr, "file %u: %u\n", i, atomic_load(&server.shm->files[i].used));
-        for (uint32_t i = node_next(1); i < atomic_load(&server.shm->n_nodes); i = node_next(i))
-                if (atomic_load(&node_at(i)->kind) != LKG_NODE_FREE)
+        for (uint32_t i = lkg_nodes_next(2); i < atomic_load(&server.shm->n_nodes);
+             i = lkg_nodes_next(i + 1))
+                if (atomic_load(&lkg_node_at(i)->kind) != LKG_NODE_FREE)
                         (void)fprintf(stderr, "node %u: kind %u, %llu lookups, '%s'\n", i,
-                                      atomic_load(&node_at(i)->kind),
-                                      (unsigned long long)atomic_load(&node_at(i)->nlookup),
-                                      node_at(i)->name);
+                                      atomic_load(&lkg_node_at(i)->kind),
+                                      (unsigned long long)atomic_load(&lkg_node_at(i)->nlookup),
+                                      lkg_node_at(i)->name);
         for (size_t i = 0; i < lkg_shared_slots(server.shm); i++)
-                if (atomic_load(&slot_at(i)->state) >= LKG_SLOT_BUSY)
-                        (void)fprintf(
-                                stderr, "slot %zu: opcode %u\n", i,
-                                ((const struct fuse_in_header *)(const void *)slot_at(i)->buf)->opcode);
+                if (atomic_load(&server.shm->slots[i].state) >= LKG_SLOT_BUSY)
+                        (void)fprintf(stderr, "slot %zu: opcode %u\n", i,
+                                      ((const struct fuse_in_header *)(const void *)server.shm->slots[i].buf)
+                                              ->opcode);
         abort();
 }
 

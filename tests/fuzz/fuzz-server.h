@@ -74,15 +74,14 @@ static void fuzz_prepare(void)
         server.shm->notifier.start_time = lkg_process_start_time(fuzz.notifier);
         atomic_store(&server.shm->notifier.pid, fuzz.notifier);
         fuzz_handshake();
-        FUZZ_CHECK(sd_event_new(&server.event) >= 0 && nodes_init() == 0);
-        files_init();
-        files_recount();
-        view_recount_pollers();
+        FUZZ_CHECK(sd_event_new(&server.event) >= 0 && lkg_nodes_init() == 0);
+        lkg_files_recount();
+        lkg_view_recount_pollers();
         server.gone = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        FUZZ_CHECK(server.gone >= 0 && publication_load(&err) == 0);
-        FUZZ_CHECK(kept_listen(&err) == 0 && kept_init(&err) == 0);
-        workers_clean();
-        FUZZ_CHECK(engine_init(&err) == 0 && watch_init(&err) == 0 && workers_start(&err) == 0);
+        FUZZ_CHECK(server.gone >= 0 && lkg_publication_load(&err) == 0);
+        FUZZ_CHECK(lkg_kept_listen(&err) == 0 && lkg_kept_init(&err) == 0);
+        lkg_replay_clean();
+        FUZZ_CHECK(lkg_link_init(&err) == 0 && lkg_watch_init(&err) == 0 && lkg_workers_start(&err) == 0);
 }
 
 /* The server's own thread, so that the fuzzing engine's thread is neither blocked nor confined. */

@@ -50,7 +50,7 @@ static inline void publish(int number, const char *sha256)
                             "file\tkubelet.conf\t0600\t0\t0\t5\t4\t%s\tv\t0\t%d\nend\n",
                        number, sha256, number);
         put("runtime/current", text);
-        if (publication_load(&err) < 0)
+        if (lkg_publication_load(&err) < 0)
                 fail_msg("%s", err.message);
 }
 
@@ -70,15 +70,14 @@ static inline int set_up(void **state)
         put("runtime/blobs/" SHA_B, "bbbb");
         memset(&server, 0, sizeof(server));
         server.device = server.supervisor = server.engine = -EBADF;
-        server.hooks = &server_hooks;
+        server.hooks = &lkg_server_hooks;
         server.source = open_below("source", O_RDONLY | O_DIRECTORY);
         server.runtime = open_below("runtime", O_RDONLY | O_DIRECTORY);
         server.blobs = open_below("runtime/blobs", O_PATH | O_DIRECTORY);
         server.pinned = open_below("runtime/pinned", O_PATH | O_DIRECTORY);
         server.shm =
                 mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        files_init();
-        assert_int_equal(nodes_init(), 0);
+        assert_int_equal(lkg_nodes_init(), 0);
         publish(1, SHA_A);
         return 0;
 }
@@ -87,13 +86,13 @@ static inline int tear_down(void **state)
 {
         (void)state;
         for (uint32_t i = 2; i < atomic_load(&server.shm->n_nodes); i++)
-                if (atomic_load(&node_at(i)->kind) != LKG_NODE_FREE)
-                        node_forget(node_at(i), UINT64_MAX);
+                if (atomic_load(&lkg_node_at(i)->kind) != LKG_NODE_FREE)
+                        lkg_node_forget(lkg_node_at(i), UINT64_MAX);
         (void)munmap(server.shm, sizeof(*server.shm));
         lkg_close(server.source);
         lkg_close(server.runtime);
         lkg_close(server.blobs);
         lkg_close(server.pinned);
-        publication_put(server.publication);
+        lkg_publication_put(server.publication);
         return tmpdir_remove(top);
 }

@@ -24,34 +24,34 @@ static struct lkg_node *look_up(uint64_t parent, const char *name)
 {
         struct fuse_entry_param entry;
 
-        assert_int_equal(source_lookup(node_get(parent), name, &entry), 0);
-        return node_get(entry.ino);
+        assert_int_equal(lkg_source_lookup(lkg_node_get(parent), name, &entry), 0);
+        return lkg_node_get(entry.ino);
 }
 
 static struct lkg_node *look_up_view(const char *name)
 {
         struct fuse_entry_param entry;
 
-        assert_int_equal(view_lookup(node_get(FUSE_ROOT_ID), name, &entry), 0);
-        return node_get(entry.ino);
+        assert_int_equal(lkg_view_lookup(lkg_node_get(FUSE_ROOT_ID), name, &entry), 0);
+        return lkg_node_get(entry.ino);
 }
 
 TEST_WITH(test_one_inode_one_node, set_up, tear_down)
 {
         struct lkg_node *a = look_up(FUSE_ROOT_ID, "a"), *again = look_up(FUSE_ROOT_ID, "a");
-        uint64_t id = node_id(a);
+        uint64_t id = lkg_node_id(a);
 
         assert_ptr_equal(a, again);
         assert_int_equal(atomic_load(&a->nlookup), 2);
-        node_forget(a, 1);
-        assert_ptr_equal(node_get(id), a);
-        node_forget(a, 1);
-        assert_null(node_get(id)); /* a stale id stays invalid, even when the index is used again */
+        lkg_node_forget(a, 1);
+        assert_ptr_equal(lkg_node_get(id), a);
+        lkg_node_forget(a, 1);
+        assert_null(lkg_node_get(id)); /* a stale id stays invalid, even when the index is used again */
         (void)look_up(FUSE_ROOT_ID, "a");
-        assert_null(node_get(id));
-        assert_null(node_get(0));
-        assert_null(node_get(UINT64_MAX));
-        assert_non_null(node_get(FUSE_ROOT_ID));
+        assert_null(lkg_node_get(id));
+        assert_null(lkg_node_get(0));
+        assert_null(lkg_node_get(UINT64_MAX));
+        assert_non_null(lkg_node_get(FUSE_ROOT_ID));
 }
 
 /* Pages of the table stay in memory once they are touched: nodes that come and go do not touch all of it. */
@@ -62,10 +62,10 @@ TEST_WITH(test_records_are_used_again, set_up, tear_down)
         for (int i = 0; i < 20000; i++) {
                 struct lkg_node *a = look_up(1, "a");
 
-                assert_int_not_equal(node_id(a), last);
-                last = node_id(a);
-                node_forget(a, 1);
-                assert_null(node_get(last));
+                assert_int_not_equal(lkg_node_id(a), last);
+                last = lkg_node_id(a);
+                lkg_node_forget(a, 1);
+                assert_null(lkg_node_get(last));
         }
         assert_in_range(atomic_load(&server.shm->n_nodes), 1, 2048);
 }
@@ -82,30 +82,31 @@ TEST_WITH(test_there_are_as_many_records_as_it_takes, set_up, tear_down)
         if (limit.rlim_max < limit.rlim_cur)
                 limit.rlim_max = limit.rlim_cur;
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-        d = node_id(look_up(1, "d"));
+        d = lkg_node_id(look_up(1, "d"));
         for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++) {
                 (void)snprintf(name, sizeof(name), "source/d/%zu", i);
                 make(name);
                 (void)snprintf(name, sizeof(name), "%zu", i);
-                ids[i] = node_id(look_up(d, name));
+                ids[i] = lkg_node_id(look_up(d, name));
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++) {
                 (void)snprintf(name, sizeof(name), "%zu", i);
-                assert_non_null(node_get(ids[i]));
-                assert_string_equal(node_get(ids[i])->name, name);
+                assert_non_null(lkg_node_get(ids[i]));
+                assert_string_equal(lkg_node_get(ids[i])->name, name);
         }
         /* After they are gone, their memory is freed, and no id is ever used for another node. */
-        last = node_at((uint32_t)ids[LKG_ARRAY_SIZE(ids) - 100]);
+        last = lkg_node_at((uint32_t)ids[LKG_ARRAY_SIZE(ids) - 100]);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++)
-                node_forget(node_get(ids[i]), 1);
-        assert_int_equal(node_next(1024), atomic_load(&server.shm->n_nodes)); /* no record is left above */
+                lkg_node_forget(lkg_node_get(ids[i]), 1);
+        assert_int_equal(lkg_nodes_next(1024),
+                         atomic_load(&server.shm->n_nodes)); /* no record is left above */
         assert_int_equal(last->incarnation, 0);
         for (int round = 0; round < 2; round++)
                 for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++) {
                         (void)snprintf(name, sizeof(name), "%zu", i);
                         if (round == 0)
                                 (void)look_up(d, name);
-                        assert_null(node_get(ids[i]));
+                        assert_null(lkg_node_get(ids[i]));
                 }
 }
 
@@ -122,8 +123,8 @@ TEST_WITH(test_nodes_are_shared_out, set_up, tear_down)
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
         limit = (struct rlimit){ .rlim_cur = 800, .rlim_max = before.rlim_max }; /* 400 to share */
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-        assert_int_equal(nodes_init(), 0);
-        d = node_id(look_up(1, "d"));
+        assert_int_equal(lkg_nodes_init(), 0);
+        d = lkg_node_id(look_up(1, "d"));
         for (uint32_t i = 0; i < 60; i++) {
                 (void)snprintf(name, sizeof(name), "source/d/%u", i);
                 make(name);
@@ -132,24 +133,25 @@ TEST_WITH(test_nodes_are_shared_out, set_up, tear_down)
         }
         for (;; n++) {
                 (void)snprintf(name, sizeof(name), "%u", n);
-                r = source_lookup(node_get(d), name, &entry);
+                r = lkg_source_lookup(lkg_node_get(d), name, &entry);
                 if (r < 0)
                         break;
-                assert_int_equal(node_get(entry.ino)->uid, 1000);
+                assert_int_equal(lkg_node_get(entry.ino)->uid, 1000);
         }
         assert_int_equal(r, -ENFILE);
         assert_int_equal(n, 50);
-        assert_int_equal(node_reserve(1000), -ENFILE);
-        assert_int_equal(nodes_init(), 0); /* the next server */
-        assert_int_equal(source_lookup(node_get(d), name, &entry), -ENFILE);
-        assert_int_equal(node_reserve(1001), 0);
-        node_unreserve();
+        assert_int_equal(lkg_node_reserve(1000), -ENFILE);
+        assert_int_equal(lkg_nodes_init(), 0); /* the next server */
+        assert_int_equal(lkg_source_lookup(lkg_node_get(d), name, &entry), -ENFILE);
+        assert_int_equal(lkg_node_reserve(1001), 0);
+        lkg_node_unreserve();
         (void)look_up(1, "a"); /* root's nodes are not affected */
-        node_forget(node_find_child(d, "0"), 2);
-        assert_int_equal(node_reserve(1000), 0);
-        assert_int_equal(source_lookup(node_get(d), name, &entry), 0); /* with the reserved descriptor */
-        node_unreserve();
-        assert_int_equal(node_reserve(1000), -ENFILE);
+        lkg_node_forget(lkg_node_find_child(d, "0"), 2);
+        assert_int_equal(lkg_node_reserve(1000), 0);
+        assert_int_equal(lkg_source_lookup(lkg_node_get(d), name, &entry),
+                         0); /* with the reserved descriptor */
+        lkg_node_unreserve();
+        assert_int_equal(lkg_node_reserve(1000), -ENFILE);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
@@ -172,32 +174,32 @@ TEST_WITH(test_kept_files_are_shared_out, set_up, tear_down)
                         make(name);
                         nodes[i][k] = look_up(1, name + strlen("source/"));
                         nodes[i][k]->uid = owners[i].uid;
-                        node_keep(nodes[i][k]);
+                        lkg_node_keep(nodes[i][k]);
                         n += nodes[i][k]->kept;
                 }
                 assert_int_equal(n, owners[i].kept);
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(owners); i++)
                 for (size_t k = 0; k < LKG_ARRAY_SIZE(nodes[i]); k++) {
-                        node_unkeep(nodes[i][k]);
+                        lkg_node_unkeep(nodes[i][k]);
                         nodes[i][k]->uid = 0; /* as it was counted */
                 }
 }
 
 TEST_WITH(test_paths_follow_renames, set_up, tear_down)
 {
-        struct lkg_node *d = look_up(FUSE_ROOT_ID, "d"), *b = look_up(node_id(d), "b");
+        struct lkg_node *d = look_up(FUSE_ROOT_ID, "d"), *b = look_up(lkg_node_id(d), "b");
         char path[64], child[64];
 
-        assert_int_equal(node_path(b, path, sizeof(path)), 0);
+        assert_int_equal(lkg_node_path(b, path, sizeof(path)), 0);
         assert_string_equal(path, "d/b");
-        assert_int_equal(node_child_path(d, "new", child, sizeof(child)), 0);
+        assert_int_equal(lkg_node_child_path(d, "new", child, sizeof(child)), 0);
         assert_string_equal(child, "d/new");
-        node_moved(d, FUSE_ROOT_ID, "e");
-        assert_int_equal(node_path(b, path, sizeof(path)), 0);
+        lkg_node_moved(d, FUSE_ROOT_ID, "e");
+        assert_int_equal(lkg_node_path(b, path, sizeof(path)), 0);
         assert_string_equal(path, "e/b");
-        assert_int_equal(node_path(b, path, 3), -ENAMETOOLONG);
-        assert_int_equal(node_path(node_get(FUSE_ROOT_ID), path, sizeof(path)), 0);
+        assert_int_equal(lkg_node_path(b, path, 3), -ENAMETOOLONG);
+        assert_int_equal(lkg_node_path(lkg_node_get(FUSE_ROOT_ID), path, sizeof(path)), 0);
         assert_string_equal(path, "");
 }
 
@@ -208,19 +210,19 @@ TEST_WITH(test_one_content_one_node, set_up, tear_down)
         uint64_t ids[4];
 
         assert_ptr_equal(look_up_view("kubelet.conf"), first);
-        node_attributes(first, &st);
+        lkg_node_attributes(first, &st);
         assert_int_equal(st.st_size, 4);
         assert_int_equal(st.st_mode, S_IFREG | 0600);
-        assert_int_equal(nodes_old_views(ids, 4), 0);
+        assert_int_equal(lkg_nodes_old_views(ids, 4), 0);
         publish(2, SHA_B);
         second = look_up_view("kubelet.conf");
         assert_ptr_not_equal(first, second);
-        assert_int_equal(nodes_old_views(ids, 4), 1);
-        assert_int_equal(ids[0], node_id(first));
-        assert_null(node_old_view(node_id(second)));
-        assert_ptr_equal(node_old_view(ids[0]), first);
-        node_forget(first, 3);
-        assert_int_equal(nodes_old_views(ids, 4), 0);
+        assert_int_equal(lkg_nodes_old_views(ids, 4), 1);
+        assert_int_equal(ids[0], lkg_node_id(first));
+        assert_null(lkg_node_old_view(lkg_node_id(second)));
+        assert_ptr_equal(lkg_node_old_view(ids[0]), first);
+        lkg_node_forget(first, 3);
+        assert_int_equal(lkg_nodes_old_views(ids, 4), 0);
 }
 
 /*
@@ -235,12 +237,12 @@ TEST_WITH(test_old_content_stays_readable, set_up, tear_down)
 
         publish(2, SHA_B);
         assert_int_equal(unlinkat(server.blobs, SHA_A, 0), 0);
-        (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)node_id(first));
+        (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)lkg_node_id(first));
         fd = openat(server.pinned, name, O_RDONLY | O_CLOEXEC);
         assert_int_equal(read(fd, text, 4), 4);
         assert_string_equal(text, "aaaa");
         lkg_close(fd);
-        node_forget(first, 1);
+        lkg_node_forget(first, 1);
         assert_int_equal(faccessat(server.pinned, name, F_OK, 0), -1);
 }
 
@@ -248,39 +250,15 @@ TEST_WITH(test_old_content_stays_readable, set_up, tear_down)
 TEST_WITH(test_forgetting_is_not_left_half_done, set_up, tear_down)
 {
         struct lkg_node *first = look_up_view("kubelet.conf");
-        uint64_t id = node_id(first);
+        uint64_t id = lkg_node_id(first);
         char name[32];
 
-        atomic_store(&first->nlookup, 0);  /* how far it got */
-        assert_int_equal(nodes_init(), 0); /* the next server */
-        assert_null(node_get(id));
+        atomic_store(&first->nlookup, 0);      /* how far it got */
+        assert_int_equal(lkg_nodes_init(), 0); /* the next server */
+        assert_null(lkg_node_get(id));
         (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)id);
         assert_int_equal(faccessat(server.pinned, name, F_OK, 0), -1);
         assert_int_equal(look_up_view("kubelet.conf")->size, 4);
-}
-
-/* A node of an earlier build, which had many files in one blob: it stays as opened, and has its own end. */
-TEST_WITH(test_part_of_a_blob, set_up, tear_down)
-{
-        struct lkg_node *node;
-        char text[512], bytes[8] = "";
-        struct lkg_error err = { 0 };
-
-        put("runtime/blobs/" SHA_B, "xxaaaayy");
-        (void)snprintf(text, sizeof(text), HEAD "file\tkubelet.conf\t0600\t0\t0\t5\t4\t%s\tv\t0\t7\nend\n",
-                       7, SHA_B);
-        put("runtime/current", text);
-        assert_int_equal(publication_load(&err), 0);
-        node = look_up_view("kubelet.conf");
-        assert_int_equal(node->generation, 7);
-        assert_int_equal(node->size, 4);
-        node->ino = 2; /* where it begins */
-        assert_int_equal(unlinkat(server.blobs, SHA_B, 0), 0);
-        assert_int_equal(node_read_content(node, bytes, sizeof(bytes), 0), 4);
-        assert_string_equal(bytes, "aaaa");
-        assert_int_equal(node_read_content(node, bytes, 2, 3), 1);
-        assert_int_equal(node_read_content(node, bytes, 2, 4), 0);
-        assert_int_equal(node_read_content(node, bytes, 2, INT64_MAX), 0);
 }
 
 /* A new engine published and cleaned up before its message reached us. */
@@ -310,16 +288,16 @@ TEST_WITH(test_what_commits, set_up, tear_down)
                 { "pki", false },
                 { "kubelet", false },
         };
-        struct publication_ref *ref = publication_get();
+        struct publication_ref *ref = lkg_publication_get();
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
-                if (publication_commits(ref->publication, cases[i].path) != cases[i].commits)
+                if (lkg_publication_commits(ref->publication, cases[i].path) != cases[i].commits)
                         fail_msg("%s", cases[i].path);
-        assert_true(publication_hides(ref->publication, "hidden"));
-        assert_true(publication_hides(ref->publication, LKG_FALLBACK_DIR));
-        assert_true(publication_hides(ref->publication, LKG_DOOR_DIR));
-        assert_false(publication_hides(ref->publication, "pki"));
-        publication_put(ref);
+        assert_true(lkg_publication_hides(ref->publication, "hidden"));
+        assert_true(lkg_publication_hides(ref->publication, LKG_FALLBACK_DIR));
+        assert_true(lkg_publication_hides(ref->publication, LKG_DOOR_DIR));
+        assert_false(lkg_publication_hides(ref->publication, "pki"));
+        lkg_publication_put(ref);
 }
 
 static uint64_t new_file(struct lkg_node *node, int flags, int fd)
@@ -327,8 +305,8 @@ static uint64_t new_file(struct lkg_node *node, int flags, int fd)
         const struct fuse_ctx root = { 0 };
         uint32_t record;
 
-        assert_int_equal(file_reserve(&root, &record), 0);
-        return file_fill(record, node, flags, fd);
+        assert_int_equal(lkg_file_reserve(&root, &record), 0);
+        return lkg_file_fill(record, node, flags, fd);
 }
 
 TEST_WITH(test_files, set_up, tear_down)
@@ -341,18 +319,18 @@ TEST_WITH(test_files, set_up, tear_down)
         other = new_file(a, O_RDONLY, -EBADF); /* opened on demand */
         assert_int_equal(atomic_load(&a->n_open), 2);
         assert_int_equal(atomic_load(&a->n_writers), 1);
-        assert_int_equal(pread(file_fd(other), &c, 1, 0), 1);
+        assert_int_equal(pread(lkg_file_fd(other), &c, 1, 0), 1);
         assert_int_equal(c, 'a');
         atomic_store(&a->n_open, 77); /* a server died between updating the table and the counters */
-        files_recount();
+        lkg_files_recount();
         assert_int_equal(atomic_load(&a->n_open), 2);
-        file_close(fh);
-        assert_null(file_get(fh));
-        assert_int_equal(file_fd(fh), -EBADF);
-        file_close(fh); /* a release that is processed twice counts once */
+        lkg_file_close(fh);
+        assert_null(lkg_file_get(fh));
+        assert_int_equal(lkg_file_fd(fh), -EBADF);
+        lkg_file_close(fh); /* a release that is processed twice counts once */
         assert_int_equal(atomic_load(&a->n_open), 1);
         assert_int_equal(atomic_load(&a->n_writers), 0);
-        file_close(other);
+        lkg_file_close(other);
         assert_int_equal(atomic_load(&a->n_open), 0);
 }
 
@@ -364,8 +342,8 @@ static uint32_t open_all(uid_t uid, pid_t pid, uint64_t *fhs)
         uint32_t record, n = 0;
         int r;
 
-        while ((r = file_reserve(&ctx, &record)) == 0)
-                fhs[n++] = file_fill(record, a, O_RDONLY, -EBADF);
+        while ((r = lkg_file_reserve(&ctx, &record)) == 0)
+                fhs[n++] = lkg_file_fill(record, a, O_RDONLY, -EBADF);
         assert_int_equal(r, -ENFILE);
         return n;
 }
@@ -385,22 +363,22 @@ static ino_t mount_namespace(void)
 TEST_WITH(test_open_files_are_shared_out, set_up, tear_down)
 {
         static uint64_t fhs[LKG_FILES];
-        uint64_t loose = handle_new();
+        uint64_t loose = lkg_handle_new();
         uint32_t n = 0;
 
-        assert_false(handle_is_file(loose));
-        assert_int_not_equal(loose, handle_new());
-        assert_null(file_get(loose));
+        assert_false(lkg_handle_is_file(loose));
+        assert_int_not_equal(loose, lkg_handle_new());
+        assert_null(lkg_file_get(loose));
         assert_int_equal(open_all(1000, 1, fhs), LKG_FILES / 8);
         n = LKG_FILES / 8;
-        files_recount();
+        lkg_files_recount();
         assert_int_equal(open_all(1000, 1, fhs + n), 0);
-        file_close(fhs[0]);
+        lkg_file_close(fhs[0]);
         assert_int_equal(open_all(1000, 1, fhs), 1);
         for (uid_t uid = 1001; uid < 1004; uid++, n += LKG_FILES / 8)
                 assert_int_equal(open_all(uid, 1, fhs + n), LKG_FILES / 8);
         assert_int_equal(open_all(1004, 1, fhs + n), 0);
-        files_recount();
+        lkg_files_recount();
         assert_int_equal(open_all(1004, 1, fhs + n), 0);
         /* Root of another mount namespace, as far as the server knows; then of its own one. */
         atomic_store(&server.shm->mount_namespace, 1);
@@ -412,15 +390,15 @@ TEST_WITH(test_open_files_are_shared_out, set_up, tear_down)
         n += LKG_FILES / 2 - LKG_FILES / 16;
         assert_int_equal(n, LKG_FILES);
         while (n > 0)
-                file_close(fhs[--n]);
+                lkg_file_close(fhs[--n]);
         atomic_store(&server.shm->mount_namespace, 1);
         assert_int_equal(open_all(0, getpid(), fhs), LKG_FILES / 16 + LKG_FILES / 8);
         for (n = 0; n < LKG_FILES / 16 + LKG_FILES / 8; n++)
-                file_close(fhs[n]);
+                lkg_file_close(fhs[n]);
         atomic_store(&server.shm->mount_namespace, mount_namespace());
         assert_int_equal(open_all(1004, 1, fhs), LKG_FILES / 8);
         for (n = 0; n < LKG_FILES / 8; n++)
-                file_close(fhs[n]);
+                lkg_file_close(fhs[n]);
         atomic_store(&server.shm->mount_namespace, 0);
 }
 
@@ -437,31 +415,31 @@ TEST(test_quota_of_many_users)
                 seed = seed * 1103515245u + 12345u;
                 uid = 1 + (seed >> 16) % 96;
                 if (seed >> 15 & 1 && held[uid] > 0) {
-                        quota_remove(&quota, quota_owner(uid));
+                        lkg_quota_remove(&quota, lkg_quota_owner(uid));
                         held[uid]--;
                         n_held--;
-                } else if (quota_ask(&quota, quota_owner(uid))) {
+                } else if (lkg_quota_ask(&quota, lkg_quota_owner(uid))) {
                         assert_true(held[uid] < 8 && n_held < 32);
-                        quota_add(&quota, quota_owner(uid));
+                        lkg_quota_add(&quota, lkg_quota_owner(uid));
                         held[uid]++;
                         n_held++;
                 } else {
                         assert_true(held[uid] == 8 || n_held == 32);
                 }
         }
-        assert_int_equal(quota_ask(&quota, quota_owner(0)), true);
+        assert_int_equal(lkg_quota_ask(&quota, lkg_quota_owner(0)), true);
         for (uid_t uid = 1; uid < 97; uid++)
                 while (held[uid]-- > 0)
-                        quota_remove(&quota, quota_owner(uid));
+                        lkg_quota_remove(&quota, lkg_quota_owner(uid));
         assert_int_equal(quota.n_users, 0);
         assert_int_equal(quota.n_used, 0);
         for (uid_t uid = 1; uid < 33; uid++) { /* more than there are cells: refused, not lost */
-                assert_int_equal(quota_ask(&quota, quota_owner(uid)), true);
-                quota_add(&quota, quota_owner(uid));
+                assert_int_equal(lkg_quota_ask(&quota, lkg_quota_owner(uid)), true);
+                lkg_quota_add(&quota, lkg_quota_owner(uid));
         }
-        assert_int_equal(quota_ask(&quota, quota_owner(33)), false);
-        quota_reset(&quota);
-        assert_int_equal(quota_ask(&quota, quota_owner(33)), true);
+        assert_int_equal(lkg_quota_ask(&quota, lkg_quota_owner(33)), false);
+        lkg_quota_reset(&quota);
+        assert_int_equal(lkg_quota_ask(&quota, lkg_quota_owner(33)), true);
 }
 
 #define LEVELS      600u
@@ -469,7 +447,7 @@ TEST(test_quota_of_many_users)
 
 static void *open_deepest(void *node)
 {
-        return (void *)(intptr_t)node_fd(node);
+        return (void *)(intptr_t)lkg_node_fd(node);
 }
 
 static void *on_a_small_stack(void *(*run)(void *), void *arg)
@@ -489,7 +467,7 @@ static void *on_a_small_stack(void *(*run)(void *), void *arg)
 /* A file system without file handles: after a restart a directory is found again by its path. */
 TEST_WITH(test_depth_takes_no_stack, set_up, tear_down)
 {
-        struct lkg_node *node = node_at(ROOT_INDEX), *saved;
+        struct lkg_node *node = lkg_node_at(ROOT_INDEX), *saved;
         int dir = open_below("source", O_RDONLY | O_DIRECTORY), next;
         size_t n;
 
@@ -498,7 +476,7 @@ TEST_WITH(test_depth_takes_no_stack, set_up, tear_down)
                 next = openat(dir, "z", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
                 lkg_close(dir);
                 dir = next;
-                node = look_up(node_id(node), "z");
+                node = look_up(lkg_node_id(node), "z");
         }
         lkg_close(dir);
         n = atomic_load(&server.shm->n_nodes);
@@ -506,12 +484,13 @@ TEST_WITH(test_depth_takes_no_stack, set_up, tear_down)
         assert_non_null(saved);
         memcpy(saved, server.shm->nodes, n * sizeof(*saved));
         for (uint32_t i = ROOT_INDEX + 1; i < n; i++)
-                node_forget(node_at(i), UINT64_MAX); /* with its descriptor, as when a process ends */
+                lkg_node_forget(lkg_node_at(i),
+                                UINT64_MAX); /* with its descriptor, as when a process ends */
         memcpy(server.shm->nodes, saved, n * sizeof(*saved));
         free(saved);
         for (uint32_t i = 0; i < n; i++)
-                node_at(i)->handle_size = 0;
-        assert_int_equal(nodes_init(), 0);
+                lkg_node_at(i)->handle_size = 0;
+        assert_int_equal(lkg_nodes_init(), 0);
         assert_true((intptr_t)on_a_small_stack(open_deepest, node) >= 0);
 }
 
@@ -521,19 +500,19 @@ TEST_WITH(test_depth_takes_no_stack, set_up, tear_down)
  */
 TEST_WITH(test_nothing_impossible_is_inherited, set_up, tear_down)
 {
-        struct lkg_node *d = look_up(1, "d"), *b = look_up(node_id(d), "b"), *a = look_up(1, "a");
-        uint64_t id_of_a = node_id(a), id_of_b = node_id(b);
+        struct lkg_node *d = look_up(1, "d"), *b = look_up(lkg_node_id(d), "b"), *a = look_up(1, "a");
+        uint64_t id_of_a = lkg_node_id(a), id_of_b = lkg_node_id(b);
         char path[64];
 
         (void)snprintf(a->name, sizeof(a->name), "../outside");
-        d->parent = node_id(d);
+        d->parent = lkg_node_id(d);
         server.shm->notify.relay_tail = 3;
         server.shm->notify.n_view_names = server.shm->n_nodes = server.shm->n_files = UINT32_MAX;
-        inherit(server.shm);
-        assert_int_equal(nodes_init(), 0);
-        assert_null(node_get(id_of_a));
-        assert_ptr_equal(node_get(id_of_b), b);
-        assert_int_equal(node_path(b, path, sizeof(path)), -ENAMETOOLONG);
+        lkg_inherit(server.shm);
+        assert_int_equal(lkg_nodes_init(), 0);
+        assert_null(lkg_node_get(id_of_a));
+        assert_ptr_equal(lkg_node_get(id_of_b), b);
+        assert_int_equal(lkg_node_path(b, path, sizeof(path)), -ENAMETOOLONG);
         assert_int_equal(server.shm->notify.n_view_names, LKG_VIEW_NAMES);
         assert_int_equal(server.shm->n_nodes, LKG_NODES);
         assert_int_equal(server.shm->n_files, LKG_FILES);

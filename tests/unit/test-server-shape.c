@@ -4,7 +4,7 @@
  * name.
  */
 #include "unit.h"
-#include "held-requests.h"
+#include "requests.h"
 
 static char buf[4096] __attribute__((aligned(8)));
 
@@ -26,7 +26,7 @@ static bool is_sound(uint32_t opcode, size_t fixed, const char *text, size_t siz
 {
         const struct fuse_in_header *header = make(opcode, fixed, text, size);
 
-        return request_is_sound(header, header->len);
+        return lkg_request_is_sound(header, header->len);
 }
 
 TEST(test_names)
@@ -87,8 +87,8 @@ TEST(test_fixed_parts)
                         const struct fuse_in_header *header = make(opcode, n, "", 0);
 
                         /* Its stated length is the received length. */
-                        assert_false(request_is_sound(header, header->len + 1u));
-                        assert_false(request_is_sound(header, header->len - 1u));
+                        assert_false(lkg_request_is_sound(header, header->len + 1u));
+                        assert_false(lkg_request_is_sound(header, header->len - 1u));
                 }
         assert_true(is_sound(FUSE_GETATTR, sizeof(struct fuse_getattr_in), "", 0));
         assert_false(is_sound(FUSE_GETATTR, sizeof(struct fuse_getattr_in) - 1, "", 0));
@@ -110,37 +110,37 @@ TEST(test_counts)
         header = make(FUSE_WRITE, sizeof(*write_in), "data", 4);
         for (uint32_t n = 0; n < 8; n++) {
                 write_in->size = n;
-                assert_int_equal(request_is_sound(header, header->len), n <= 4);
+                assert_int_equal(lkg_request_is_sound(header, header->len), n <= 4);
         }
         write_in->size = UINT32_MAX;
-        assert_false(request_is_sound(header, header->len));
+        assert_false(lkg_request_is_sound(header, header->len));
         header = make(FUSE_BATCH_FORGET, sizeof(*forget_in) + 2 * sizeof(struct fuse_forget_one), "", 0);
         for (uint32_t n = 0; n < 4; n++) {
                 forget_in->count = n;
-                assert_int_equal(request_is_sound(header, header->len), n <= 2);
+                assert_int_equal(lkg_request_is_sound(header, header->len), n <= 2);
         }
         forget_in->count = UINT32_MAX; /* 64 GiB of them: the product must not wrap */
-        assert_false(request_is_sound(header, header->len));
+        assert_false(lkg_request_is_sound(header, header->len));
         forget_in->count = 1u << 28;
-        assert_false(request_is_sound(header, header->len));
+        assert_false(lkg_request_is_sound(header, header->len));
 }
 
 TEST(test_replies)
 {
         struct fuse_in_header *header = (void *)buf;
 
-        assert_true(request_has_reply(make(FUSE_LOOKUP, 0, "a", 2)));
-        assert_false(request_has_reply(make(FUSE_FORGET, 8, "", 0)));
-        assert_false(request_has_reply(make(FUSE_BATCH_FORGET, 8, "", 0)));
-        assert_false(request_has_reply(make(FUSE_INTERRUPT, 8, "", 0)));
+        assert_true(lkg_request_has_reply(make(FUSE_LOOKUP, 0, "a", 2)));
+        assert_false(lkg_request_has_reply(make(FUSE_FORGET, 8, "", 0)));
+        assert_false(lkg_request_has_reply(make(FUSE_BATCH_FORGET, 8, "", 0)));
+        assert_false(lkg_request_has_reply(make(FUSE_INTERRUPT, 8, "", 0)));
         assert_false(is_sound(FUSE_DESTROY, 0, "", 0));
         assert_false(is_sound(FUSE_NOTIFY_REPLY, 64, "", 0));
         /* Unique 0 belongs to notifications: no answer is possible. */
         (void)make(FUSE_LOOKUP, 0, "a", 2);
         header->unique = 0;
-        assert_false(request_has_reply(header));
-        assert_false(request_is_sound(header, header->len));
+        assert_false(lkg_request_has_reply(header));
+        assert_false(lkg_request_is_sound(header, header->len));
         (void)make(FUSE_FORGET, 8, "", 0);
         header->unique = 0;
-        assert_true(request_is_sound(header, header->len));
+        assert_true(lkg_request_is_sound(header, header->len));
 }

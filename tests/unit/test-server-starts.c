@@ -73,7 +73,7 @@ TEST(test_units)
         };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
-                if (unit_holds(cases[i].cgroups, cases[i].unit) != cases[i].holds)
+                if (lkg_unit_holds(cases[i].cgroups, cases[i].unit) != cases[i].holds)
                         fail_msg("%s", cases[i].what);
 }
 
@@ -101,7 +101,7 @@ TEST(test_cgroup_matches)
         };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
-                if (cgroup_matches(cases[i].cgroups, cases[i].pattern) != cases[i].holds)
+                if (lkg_cgroup_matches(cases[i].cgroups, cases[i].pattern) != cases[i].holds)
                         fail_msg("%s", cases[i].what);
 }
 
@@ -148,24 +148,24 @@ static struct lkg_message started(int pid, uint64_t start_time, uint64_t generat
 
 TEST_WITH(test_only_what_the_thread_looked_at, set_up, tear_down)
 {
-        struct lkg_node *one = node_at(2), *two = node_at(LKG_NODES - 1);
+        struct lkg_node *one = lkg_node_at(2), *two = lkg_node_at(LKG_NODES - 1);
 
         one->incarnation = 1;
         two->incarnation = 7;
-        assert_false(opener_came_by_name(100, one));
-        opener_looked(100, one);
-        assert_true(opener_came_by_name(100, one));
-        assert_false(opener_came_by_name(100, two));
-        assert_false(opener_came_by_name(101, one));
-        assert_false(opener_came_by_name(100 + LKG_LOOKED, one)); /* in the same slot of the table */
-        opener_looked(100, two); /* a newer generation: the older one is now reached by a descriptor */
-        assert_true(opener_came_by_name(100, two));
-        assert_false(opener_came_by_name(100, one));
+        assert_false(lkg_opener_came_by_name(100, one));
+        lkg_opener_looked(100, one);
+        assert_true(lkg_opener_came_by_name(100, one));
+        assert_false(lkg_opener_came_by_name(100, two));
+        assert_false(lkg_opener_came_by_name(101, one));
+        assert_false(lkg_opener_came_by_name(100 + LKG_LOOKED, one)); /* in the same slot of the table */
+        lkg_opener_looked(100, two); /* a newer generation: the older one is now reached by a descriptor */
+        assert_true(lkg_opener_came_by_name(100, two));
+        assert_false(lkg_opener_came_by_name(100, one));
         two->incarnation++; /* the record belongs to another node now */
-        assert_false(opener_came_by_name(100, two));
-        opener_looked(4194303, two); /* the highest possible thread id */
-        assert_true(opener_came_by_name(4194303, two));
-        assert_false(opener_came_by_name(4194303 - 2097152, two));
+        assert_false(lkg_opener_came_by_name(100, two));
+        lkg_opener_looked(4194303, two); /* the highest possible thread id */
+        assert_true(lkg_opener_came_by_name(4194303, two));
+        assert_false(lkg_opener_came_by_name(4194303 - 2097152, two));
 }
 
 TEST_WITH(test_a_process_is_known_once_told, set_up, tear_down)
@@ -174,16 +174,16 @@ TEST_WITH(test_a_process_is_known_once_told, set_up, tear_down)
         uint64_t generation = 77;
 
         proxy.component = 1;
-        assert_false(opener_known(&m, &generation));
+        assert_false(lkg_opener_known(&m, &generation));
         assert_int_equal(generation, 77);
-        opener_told(&m);
-        assert_true(opener_known(&m, &generation));
+        lkg_opener_told(&m);
+        assert_true(lkg_opener_known(&m, &generation));
         assert_int_equal(generation, 3);
-        assert_false(opener_known(&other, &generation)); /* the pid was reused */
-        assert_false(opener_known(&proxy, &generation));
+        assert_false(lkg_opener_known(&other, &generation)); /* the pid was reused */
+        assert_false(lkg_opener_known(&proxy, &generation));
         older.number = 2;
-        opener_told(&older);
-        assert_true(opener_known(&m, &generation));
+        lkg_opener_told(&older);
+        assert_true(lkg_opener_known(&m, &generation));
         assert_int_equal(generation, 3);
 }
 
@@ -195,15 +195,15 @@ TEST_WITH(test_refused_once, set_up, tear_down)
         m.ticket = 5;
         again.ticket = 6;
         other.ticket = 7;
-        assert_true(opener_refuse(&m));
+        assert_true(lkg_opener_refuse(&m));
         /* even if the server was killed before it could record it */
-        assert_true(opener_known(&m, &generation));
+        assert_true(lkg_opener_known(&m, &generation));
         /* the same question by a successor: its answer may not have been sent */
-        assert_true(opener_refuse(&m));
-        assert_false(opener_refuse(&again));
-        assert_true(opener_refuse(&other));
-        opener_told(&m);
-        assert_false(opener_refuse(&again));
+        assert_true(lkg_opener_refuse(&m));
+        assert_false(lkg_opener_refuse(&again));
+        assert_true(lkg_opener_refuse(&other));
+        lkg_opener_told(&m);
+        assert_false(lkg_opener_refuse(&again));
 }
 
 TEST_WITH(test_the_oldest_record_goes, set_up, tear_down)
@@ -213,29 +213,29 @@ TEST_WITH(test_the_oldest_record_goes, set_up, tear_down)
 
         for (int i = 0; i < (int)LKG_OPENERS; i++) {
                 m = started(100 + i, 1, 1);
-                opener_told(&m);
+                lkg_opener_told(&m);
                 server.shm->openers[i].last_ns = (uint64_t)i + 1;
         }
         m = started(100, 1, 1);
-        assert_true(opener_known(&m, &generation)); /* seen again: now the youngest */
+        assert_true(lkg_opener_known(&m, &generation)); /* seen again: now the youngest */
         m = started(99, 1, 1);
-        opener_told(&m);
+        lkg_opener_told(&m);
         m = started(101, 1, 1);
-        assert_false(opener_known(&m, &generation));
+        assert_false(lkg_opener_known(&m, &generation));
         m = started(100, 1, 1);
-        assert_true(opener_known(&m, &generation));
+        assert_true(lkg_opener_known(&m, &generation));
         m = started(99, 1, 1);
-        assert_true(opener_known(&m, &generation));
+        assert_true(lkg_opener_known(&m, &generation));
 }
 
 /* --- records for an absent engine --- */
 
 static void owe(enum lkg_message_type type)
 {
-        struct lkg_parked *parked = engine_park(type);
+        struct lkg_parked *parked = lkg_link_park(type);
 
         assert_non_null(parked);
-        engine_submit(parked); /* without a reply: no caller waits */
+        lkg_link_submit(parked); /* without a reply: no caller waits */
 }
 
 static size_t count(enum lkg_message_type type, uint64_t *ret_first)
@@ -262,7 +262,6 @@ TEST_WITH(test_starts_are_lost_after_changes, set_up, tear_down)
         owe(LKG_MSG_COMMAND);
         for (size_t i = 2; i < LKG_PARKED; i++)
                 owe(i % 2 ? LKG_MSG_STARTED : LKG_MSG_CHANGED);
-        assert_int_equal(atomic_load(&server.shm->lost_commits), 0);
         owe(LKG_MSG_STARTED);
         assert_int_equal(count(LKG_MSG_CHANGED, &first), LKG_PARKED / 2 - 2);
         assert_int_equal(first, 5); /* ticket 3 was the oldest change */
@@ -278,7 +277,7 @@ TEST_WITH(test_starts_are_lost_after_changes, set_up, tear_down)
                 owe(LKG_MSG_COMMAND);
         for (size_t i = 0; i < LKG_PARKED; i++)
                 server.shm->parked[i].message.type = LKG_MSG_COMMAND;
-        assert_null(engine_park(LKG_MSG_STARTED)); /* commands are never dropped */
+        assert_null(lkg_link_park(LKG_MSG_STARTED)); /* commands are never dropped */
 }
 
 /* How many changes @uid may have waiting or unsent. */
@@ -290,8 +289,8 @@ static size_t owe_as(uid_t uid)
 
         ((struct fuse_in_header *)(void *)slot->buf)->uid = uid;
         task.slot = slot;
-        for (; n < LKG_PARKED && (parked = engine_park(LKG_MSG_CHANGED)); n++)
-                engine_submit(parked);
+        for (; n < LKG_PARKED && (parked = lkg_link_park(LKG_MSG_CHANGED)); n++)
+                lkg_link_submit(parked);
         task.slot = NULL;
         return n;
 }
@@ -306,18 +305,17 @@ TEST_WITH(test_records_are_shared_out, set_up, tear_down)
         assert_int_equal(count(LKG_MSG_CHANGED, &first), LKG_PARKED / 2);
         for (size_t i = 0; i < LKG_PARKED / 2; i++)
                 owe(LKG_MSG_STARTED);
-        assert_int_equal(atomic_load(&server.shm->lost_commits), 0);
 }
 
 /* --- an engine known to be down --- */
 
 static struct lkg_parked *submit(enum lkg_message_type type)
 {
-        struct lkg_parked *parked = engine_park(type);
+        struct lkg_parked *parked = lkg_link_park(type);
 
         assert_non_null(parked);
         parked->reply_size = sizeof(struct fuse_out_header);
-        engine_submit(parked);
+        lkg_link_submit(parked);
         return parked;
 }
 
@@ -334,7 +332,7 @@ TEST_WITH(test_nobody_waits_for_one_that_is_down, set_up, tear_down)
         assert_int_equal(atomic_load(&change->state), LKG_PARKED_OWED);
         start = submit(LKG_MSG_STARTED);
         assert_int_equal(atomic_load(&start->state), LKG_PARKED_OWED);
-        ticket = atomic_load(&server.shm->tickets) + 1;
+        ticket = atomic_load(&server.shm->counters.tickets) + 1;
         command = submit(LKG_MSG_COMMAND);
         assert_int_equal(atomic_load(&command->state), LKG_PARKED_FREE);
         assert_false(lkg_claim_take(&claims, ticket)); /* and it is never carried out */
@@ -342,9 +340,9 @@ TEST_WITH(test_nobody_waits_for_one_that_is_down, set_up, tear_down)
         atomic_store(&server.shm->health.works, 1); /* the supervisor reports that it is busy */
         change = submit(LKG_MSG_CHANGED);
         assert_int_equal(atomic_load(&change->state), LKG_PARKED_WAITING);
-        health_heard();
+        lkg_health_heard();
         atomic_store(&server.shm->health.works, 0);
-        assert_false(health_is_down(lkg_boottime_ns() + 3600 * LKG_NSEC_PER_SEC));
+        assert_false(lkg_health_is_down(lkg_boottime_ns() + 3600 * LKG_NSEC_PER_SEC));
 }
 
 TEST_WITH(test_text_with_a_name, set_up, tear_down)
@@ -353,15 +351,15 @@ TEST_WITH(test_text_with_a_name, set_up, tear_down)
         struct lkg_message m;
 
         lkg_message_init(&m, LKG_MSG_COMMAND);
-        engine_named_text(&m, "3f9a", "a\0b", 3);
+        lkg_link_named_text(&m, "3f9a", "a\0b", 3);
         assert_int_equal(m.text_size, 8);
         assert_memory_equal(m.text, "3f9a\0a\0b", 9);
-        engine_text(&m, "on\n", 3);
+        lkg_link_text(&m, "on\n", 3);
         assert_int_equal(m.text_size, 3);
         assert_string_equal(m.text, "on\n");
         memset(name, 'n', sizeof(name) - 1);
         memset(text, 't', sizeof(text));
-        engine_named_text(&m, name, text, sizeof(text));
+        lkg_link_named_text(&m, name, text, sizeof(text));
         assert_int_equal(m.text_size, LKG_MESSAGE_TEXT_MAX);
         assert_int_equal(strlen(m.text), NAME_MAX);
         assert_int_equal(strlen(m.text + NAME_MAX + 1), LKG_CONTROL_TEXT_MAX + 1);

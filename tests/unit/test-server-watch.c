@@ -15,7 +15,7 @@ static uint64_t look_up(void)
 {
         struct fuse_entry_param entry;
 
-        assert_int_equal(source_lookup(node_get(FUSE_ROOT_ID), "d", &entry), 0);
+        assert_int_equal(lkg_source_lookup(lkg_node_get(FUSE_ROOT_ID), "d", &entry), 0);
         return entry.ino;
 }
 
@@ -48,15 +48,16 @@ static bool is_relayed(uint64_t dir)
 TEST_WITH(test_a_directory_that_is_forgotten_and_found_again_is_watched, set_up, NULL)
 {
         server.source_dev = 0; /* every node seems to be on another file system */
-        assert_int_equal(watch_init(NULL), 0);
+        assert_int_equal(lkg_watch_init(NULL), 0);
         for (int i = 0; i < ROUNDS; i++) {
                 uint64_t dir;
 
-                node_forget(node_get(look_up()), 1); /* as when a file system is mounted on a known name */
+                lkg_node_forget(lkg_node_get(look_up()),
+                                1); /* as when a file system is mounted on a known name */
                 dir = look_up();
                 if (!is_relayed(dir))
                         fail_msg("not watched in round %d", i);
-                node_forget(node_get(dir), 1);
+                lkg_node_forget(lkg_node_get(dir), 1);
         }
 }
 

@@ -7,28 +7,22 @@
  * many of these nodes, the oldest are forgotten: opening one then fails with ESTALE. Such a node belongs to
  * the user that looked it up; to no user if several did; to root if root did.
  */
-#include "content-use.h"
 #include "quota.h"
+#include "file-server.h"
 
 #define OF_ROOT_MAX 16384u /* looked up but not opened by root */
 #define CROWDED     1024u  /* from then on, host root and container root are counted separately */
 
 static _Atomic uint32_t n_of_root; /* at the last look */
 
-void content_reset(const struct lkg_node *node)
-{
-        atomic_store(&use_of(node)->n_open, 0);
-        atomic_store(&use_of(node)->looker, NO_ONE);
-}
-
-bool content_is_crowded(void)
+bool lkg_content_is_crowded(void)
 {
         return atomic_load_explicit(&n_of_root, memory_order_relaxed) >= CROWDED;
 }
 
-bool content_is_open(const struct lkg_node *node)
+bool lkg_content_is_open(const struct lkg_node *node)
 {
-        return atomic_load(&node->n_open) > 0 || atomic_load(&use_of(node)->n_open) > 0;
+        return atomic_load(&node->n_open) > 0 || atomic_load(&node->n_counted) > 0;
 }
 
 struct old {
@@ -45,50 +39,49 @@ static int newest_first(const void *a, const void *b)
         return x->index < y->index ? 1 : x->index > y->index ? -1 : 0;
 }
 
-static size_t collect(const uint32_t *contents, size_t n, struct old *ret)
+static int collect(const uint64_t *nodes, struct old **ret, size_t *ret_n)
 {
-        size_t found = 0;
+        LKG_CLEANUP(lkg_freep) struct old *old = NULL;
+        size_t n = 0, n_allocated = 0;
 
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_node *node = node_at(contents[i]);
+        for (uint32_t i = lkg_records_next(nodes, 0, LKG_NODES); i < LKG_NODES;
+             i = lkg_records_next(nodes, i + 1, LKG_NODES)) {
+                const struct lkg_node *node = lkg_node_at(i);
 
-                if (is_content(node) && node->retired_ns != 0 && !content_is_open(node))
-                        ret[found++] = (struct old){ node->retired_ns, contents[i] };
+                if (!lkg_node_is_content(node) || node->retired_ns == 0 || lkg_content_is_open(node))
+                        continue;
+                if (LKG_RESERVE(old, n, n_allocated) < 0)
+                        return -ENOMEM;
+                old[n++] = (struct old){ node->retired_ns, i };
         }
-        qsort(ret, found, sizeof(*ret), newest_first);
-        return found;
+        if (n > 0)
+                qsort(old, n, sizeof(*old), newest_first);
+        *ret = LKG_STEAL(old);
+        *ret_n = n;
+        return 0;
 }
 
-/* Nodes of an earlier build: it did not record who looked them up. */
-static uint32_t looker_of(const struct lkg_node *node)
-{
-        uint32_t looker = atomic_load(&use_of(node)->looker);
-
-        return looker == 0 ? QUOTA_HOST_ROOT : looker;
-}
-
-size_t content_surplus(const uint32_t *contents, size_t n, uint32_t **ret)
+size_t lkg_content_surplus(const uint64_t *nodes, uint32_t **ret)
 {
         static struct quota_cell cells[2 * OLD_MAX];
         static struct quota quota = { .size = OLD_MAX, .n_cells = 2 * OLD_MAX, .cells = cells };
-        LKG_CLEANUP(lkg_freep) struct old *old = reallocarray(NULL, n ? n : 1, sizeof(*old));
-        LKG_CLEANUP(lkg_freep) uint32_t *surplus = reallocarray(NULL, n ? n : 1, sizeof(*surplus));
+        LKG_CLEANUP(lkg_freep) struct old *old = NULL;
+        LKG_CLEANUP(lkg_freep) uint32_t *surplus = NULL;
         uint64_t bytes[2] = { 0, 0 };
-        size_t found, count = 0;
+        size_t found = 0, count = 0;
 
-        if (!old || !surplus)
+        if (collect(nodes, &old, &found) < 0 || !(surplus = reallocarray(NULL, found + 1, sizeof(*surplus))))
                 return 0; /* try again the next time */
-        quota_reset(&quota);
-        found = collect(contents, n, old);
+        lkg_quota_reset(&quota);
         for (size_t i = 0; i < found; i++) {
-                const struct lkg_node *node = node_at(old[i].index);
-                uint32_t looker = looker_of(node);
+                const struct lkg_node *node = lkg_node_at(old[i].index);
+                uint32_t looker = atomic_load(&node->looker);
                 bool of_root = looker == QUOTA_HOST_ROOT;
-                bool stays = of_root ? quota.n_root < OF_ROOT_MAX : quota_ask(&quota, looker);
+                bool stays = of_root ? quota.n_root < OF_ROOT_MAX : lkg_quota_ask(&quota, looker);
 
                 bytes[of_root] += node->size;
                 if (stays && bytes[of_root] <= OLD_BYTES / 2)
-                        quota_add(&quota, looker);
+                        lkg_quota_add(&quota, looker);
                 else
                         surplus[count++] = old[i].index;
         }
