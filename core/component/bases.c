@@ -12,7 +12,7 @@ void lkg_component_follow_tried(struct lkg_component *c)
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_config_source *source;
 
-        lkg_component_follow(c, LKG_STEAL(c->tried));
+        lkg_component_follow(c, LKG_STEAL(c->assigned.base));
         source = lkg_component_source(c);
         lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s", source->ns,
                 source->name, source->uid, source->version);
@@ -163,8 +163,8 @@ int lkg_component_restore_base(struct lkg_component *c, const struct lkg_compone
         if (r < 0)
                 return r;
         lkg_component_follow(c, base);
-        c->guard_unchecked = true;
-        c->unloaded = c->unread = false;
+        c->due.guard = true;
+        c->loss.unloaded = c->loss.unread = false;
         return 0;
 }
 
@@ -180,7 +180,8 @@ void lkg_component_keep_without_base(struct lkg_component *c, const char *why)
 
         (void)snprintf(fault, sizeof(fault),
                        "the checkpoint %s, trying again; what was served last serves meanwhile: %.300s",
-                       c->unread ? "cannot be read" : "is lost and the rollback cannot be recorded", why);
+                       c->loss.unread ? "cannot be read" : "is lost and the rollback cannot be recorded",
+                       why);
         if (c->active)
                 base = lkg_remote_base_missing(&c->dynamic->pointers.active, fault);
         if (base || c->base)
@@ -260,11 +261,11 @@ enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct l
 
         if (c->config->guard.pinned.n_items && is_base_broken(local))
                 return LKG_TRIED_WAIT; /* the value to compare with is unknown */
-        if (c->remote_findings.n_severity[LKG_ERROR] > 0)
+        if (c->assigned.findings.n_severity[LKG_ERROR] > 0)
                 return LKG_TRIED_BAD;
         if (tried->state == LKG_CANDIDATE_VALID)
                 return LKG_TRIED_GOOD;
-        if (lkg_component_errors_in(&tried->report, c->tried->file, ret_syntax) > 0)
+        if (lkg_component_errors_in(&tried->report, c->assigned.base->file, ret_syntax) > 0)
                 return LKG_TRIED_BAD;
         if (local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0)
                 return LKG_TRIED_WAIT;
@@ -281,32 +282,32 @@ int lkg_component_load_assigned(struct lkg_component *c, const struct lkg_compon
 {
         int r;
 
-        lkg_report_deinit(&c->remote_findings);
-        r = load_base(c, env, &c->dynamic->pointers.assigned, &c->tried, &c->remote_findings, err);
+        lkg_report_deinit(&c->assigned.findings);
+        r = load_base(c, env, &c->dynamic->pointers.assigned, &c->assigned.base, &c->assigned.findings, err);
         if (r == -EINVAL)
                 return 1;
         if (r < 0)
                 return r;
-        c->limits_of = c->tried->source;
-        c->limits = c->tried->limits;
-        c->limits_duration_ns = c->tried->rules.duration_ns;
-        r = lkg_component_over(c, c->tried, ret, err);
-        if (r >= 0 && lkg_component_check_guard(c, *ret, &c->remote_findings) < 0)
+        c->slots.of = c->assigned.base->source;
+        c->slots.limits = c->assigned.base->limits;
+        c->slots.duration_ns = c->assigned.base->rules.duration_ns;
+        r = lkg_component_over(c, c->assigned.base, ret, err);
+        if (r >= 0 && lkg_component_check_guard(c, *ret, &c->assigned.findings) < 0)
                 r = lkg_error_set(err, -ENOMEM, NULL, "guard");
         return r;
 }
 
 void lkg_component_note_tried(struct lkg_component *c, bool done)
 {
-        lkg_candidate_unref(c->tried_with);
-        c->tried_with = done ? lkg_candidate_ref(lkg_component_local(c)) : NULL;
-        lkg_remote_base_free(c->tried);
-        c->tried = NULL;
+        lkg_candidate_unref(c->assigned.tried_with);
+        c->assigned.tried_with = done ? lkg_candidate_ref(lkg_component_local(c)) : NULL;
+        lkg_remote_base_free(c->assigned.base);
+        c->assigned.base = NULL;
 }
 
 bool lkg_component_was_tried(const struct lkg_component *c)
 {
-        return c->tried_with && c->tried_with == lkg_component_local(c);
+        return c->assigned.tried_with && c->assigned.tried_with == lkg_component_local(c);
 }
 
 /* ---- findings ---- */
@@ -315,9 +316,9 @@ void lkg_component_say_not_used(struct lkg_component *c, const char *id, const c
 {
         const struct lkg_where where = { .file = id };
 
-        lkg_report_add(&c->remote_findings, LKG_WARNING, 6008, &where,
-                       "is assigned and not used: %s; remove %sbad/%s/%s to try it again", reason, c->top,
-                       c->config->name, id);
+        lkg_report_add(&c->assigned.findings, LKG_WARNING, 6008, &where,
+                       "is assigned and not used: %s; remove %sbad/%s/%s to try it again", reason,
+                       c->names.top, c->config->name, id);
 }
 
 void lkg_component_say_switched_off(struct lkg_component *c)
@@ -325,7 +326,7 @@ void lkg_component_say_switched_off(struct lkg_component *c)
         const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
 
         if (!lkg_config_source_is_local(assigned))
-                lkg_report_add(&c->remote_findings, LKG_NOTE, 6007, NULL,
+                lkg_report_add(&c->assigned.findings, LKG_NOTE, 6007, NULL,
                                "a remote configuration is assigned (ConfigMap %s/%s) and not used, because "
                                "remote configuration is off",
                                assigned->ns, assigned->name);
@@ -343,10 +344,10 @@ void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candi
                 const struct lkg_finding *f = &candidate->report.findings[i];
 
                 if (!f->incomplete && !(local && lkg_report_has(&local->report, f)))
-                        lkg_report_add_copy(&c->remote_findings, f);
+                        lkg_report_add_copy(&c->assigned.findings, f);
         }
         if (candidate)
-                lkg_report_count_unlisted(&c->remote_findings, &candidate->report);
+                lkg_report_count_unlisted(&c->assigned.findings, &candidate->report);
 }
 
 void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_component_env *env,
@@ -373,8 +374,8 @@ void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_co
 
 void lkg_component_try_anew(struct lkg_component *c)
 {
-        *c->untried = '\0';
-        c->try_at_ns = c->try_pause_ns = 0;
+        *c->assigned.untried = '\0';
+        c->assigned.try_at_ns = c->assigned.try_pause_ns = 0;
 }
 
 /* ---- the desired configuration ---- */
@@ -399,7 +400,7 @@ void lkg_component_forgive(struct lkg_component *c, const char *source)
             lkg_dynamic_forgive(c->dynamic, source, /* exactly= */ true, &err) < 0)
                 return;
         if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
-                lkg_report_deinit(&c->remote_findings);
+                lkg_report_deinit(&c->assigned.findings);
         lkg_component_note_tried(c, false);
 }
 
@@ -506,7 +507,7 @@ static int make_good(const struct lkg_component *c, struct lkg_candidate *candid
                      struct lkg_generation **ret)
 {
         struct lkg_text text;
-        int r = lkg_candidate_take_text(candidate, c->hint, &text);
+        int r = lkg_candidate_take_text(candidate, c->names.hint, &text);
 
         return r < 0 ? r : lkg_generation_new(candidate, &c->dynamic->pointers.good.source, 0, 0, text, ret);
 }
@@ -655,7 +656,7 @@ void lkg_component_merge_good(struct lkg_component *c, const struct lkg_componen
 
         *ret = (struct lkg_good_merge){ .usable = true };
         c->dynamic->good_failed = false;
-        c->tried_with = lkg_candidate_unref(c->tried_with);
+        c->assigned.tried_with = lkg_candidate_unref(c->assigned.tried_with);
         if (!same_base && set_good_base(c, env, &err) < 0) {
                 ret->usable = false;
                 (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", err.message);

@@ -20,8 +20,8 @@ const char *lkg_component_error(const struct lkg_component *c, bool *ret_finding
                 return bad->reason;
         if (c->candidate && c->candidate->state == LKG_CANDIDATE_NAME_TAKEN)
                 return "name taken: a kubeconfig stands under the name of the view file";
-        if (c->fault)
-                return c->fault;
+        if (c->faults.text)
+                return c->faults.text;
         if (d && lkg_component_verdict(c) == LKG_AVOID)
                 return d->pointers.rollback.reason;
         return d && d->desired == LKG_DESIRED_UNKNOWN
@@ -129,7 +129,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .active = shown->uid,
                 .followed = lkg_component_source(c)->uid,
                 .followed_lost = c->base && c->base->fault,
-                .followed_unread = c->unread,
+                .followed_unread = c->loss.unread,
                 .assigned_version = in_use ? p->assigned.version : NULL,
                 .active_version = shown->version,
                 .good_failed = d->good_failed,
@@ -143,14 +143,14 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .local_has_base = local && local->has_base,
                 .n_local_errors = local ? lkg_component_local_errors(c) : 0,
                 .restart_needed = needs_restart(c),
-                .untried = *c->untried ? c->untried : NULL,
+                .untried = *c->assigned.untried ? c->assigned.untried : NULL,
         };
 
         if (in_use || d->scope_all)
                 remote.bad = why_not_assigned(c, &remote.marked);
         if (d->desired == LKG_DESIRED_UNKNOWN)
                 remote.desired_fault = d->desired_fault;
-        remote.waits = c->tried_with && !remote.bad;
+        remote.waits = c->assigned.tried_with && !remote.bad;
         remote.waiting = lkg_component_waiting(c);
         remote.any = *remote.assigned || remote.bad || remote.desired_fault;
         /*
@@ -186,7 +186,7 @@ void lkg_component_update_condition(struct lkg_component *c, const struct lkg_re
         struct lkg_condition_facts facts;
 
         lkg_component_count_findings(c, node,
-                                     c->n_findings); /* the condition shows the number in findings */
+                                     c->findings.n); /* the condition shows the number in findings */
         facts = (struct lkg_condition_facts){
                 .remote = c->dynamic ? remote_facts(c, lkg_component_shown(c, &shown))
                                      : (struct lkg_condition_remote){ .assigned = "",
@@ -194,21 +194,21 @@ void lkg_component_update_condition(struct lkg_component *c, const struct lkg_re
                                                                       .followed = "" },
                 .component = c->config->name,
                 .file = c->config->file,
-                .top = c->top,
-                .status_path = c->status_path,
+                .top = c->names.top,
+                .status_path = c->names.status_path,
                 .hold = &c->state.hold,
                 .held_by = &c->state.held_by,
                 .state = c->candidate ? c->candidate->state : LKG_CANDIDATE_NONE,
                 .verdict = lkg_component_verdict(c),
                 .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,
                 .n_remote_errors = remote_errors(c),
-                .n_all_errors = c->n_findings[LKG_ERROR],
+                .n_all_errors = c->findings.n[LKG_ERROR],
                 .candidate_has_base = c->candidate && lkg_component_local_has_base(c),
                 .active = c->active ? c->active->number : 0,
                 .active_has_base = lkg_component_served_has_base(c),
-                .last_good = c->last_good,
+                .last_good = c->served.from_disk,
                 .lost = *c->state.lost ? c->state.lost : NULL,
-                .fault = c->fault,
+                .fault = c->faults.text,
                 .not_ready = not_ready,
                 .try_deadline_wall_ns = lkg_component_try_deadline(c),
         };
@@ -216,7 +216,7 @@ void lkg_component_update_condition(struct lkg_component *c, const struct lkg_re
         if (!lkg_condition_update(&c->condition, &facts, wall))
                 return;
         if (c->state.status != c->condition.status || c->state.transition_ns != c->condition.transition_ns)
-                c->state_changed = true;
+                c->due.record = true;
         c->state.status = c->condition.status;
         c->state.transition_ns = c->condition.transition_ns;
 }

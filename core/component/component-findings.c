@@ -35,7 +35,7 @@ static void add_local_errors(const struct lkg_component *c, struct lkg_component
 
 /*
  * If the base is our own fallback copy, the stack has none and reports that as LKG_NO_BASE. The correct
- * finding is in c->findings.
+ * finding is in c->findings.engine.
  */
 static void copy_without_base(const struct lkg_report *report, struct lkg_report *copy)
 {
@@ -55,11 +55,11 @@ static void add(struct lkg_component_reports *reports, const struct lkg_report *
 static void add_others(const struct lkg_component *c, const struct lkg_report *node,
                        struct lkg_component_reports *reports)
 {
-        add(reports, &c->remote_findings);
-        add(reports, c->api_findings);
-        add(reports, &c->findings);
-        add(reports, &c->fallback_findings);
-        add(reports, &c->facts_findings);
+        add(reports, &c->assigned.findings);
+        add(reports, c->findings.api);
+        add(reports, &c->findings.engine);
+        add(reports, &c->findings.fallback);
+        add(reports, &c->findings.facts);
         add(reports, node);
 }
 
@@ -139,7 +139,7 @@ static void note_difference(const struct lkg_component *c, const char *holder, s
                 "the try was not committed in time: the files on disk differ from generation %llu, which is "
                 "held%s, in %s%s; repair them, then write off to %scontrol/%s/hold",
                 (unsigned long long)c->active->number, holder, d.names.data ? d.names.data : "some fields",
-                d.n > DIFFERENCES_MAX ? ", ..." : "", c->top, c->config->name);
+                d.n > DIFFERENCES_MAX ? ", ..." : "", c->names.top, c->config->name);
         lkg_buf_deinit(&d.names);
 }
 
@@ -157,7 +157,7 @@ static void note_hold(const struct lkg_component *c, struct lkg_report *report)
                                "held%s at generation %llu (%s)%s; nothing newer is served before off is "
                                "written to %scontrol/%s/hold%s",
                                holder, (unsigned long long)hold->generation, lkg_hold_mode_name(hold->mode),
-                               waits ? ", and a newer one waits" : "", c->top, c->config->name,
+                               waits ? ", and a newer one waits" : "", c->names.top, c->config->name,
                                hold->mode == LKG_HOLD_ROLLBACK && c->dynamic
                                        ? ", or another configuration is assigned"
                                        : "");
@@ -173,7 +173,7 @@ static void note_try(const struct lkg_component *c, struct lkg_report *report)
                         report, LKG_NOTE, 4015, NULL,
                         "a try of %llu s is armed: the next change is taken back unless now is written to "
                         "%scontrol/%s/commit in time",
-                        (unsigned long long)(hold->try_duration_ns / LKG_NSEC_PER_SEC), c->top,
+                        (unsigned long long)(hold->try_duration_ns / LKG_NSEC_PER_SEC), c->names.top,
                         c->config->name);
                 return;
         }
@@ -181,7 +181,7 @@ static void note_try(const struct lkg_component *c, struct lkg_report *report)
         lkg_report_add(report, LKG_NOTE, 4020, NULL,
                        "on try until %s, then back to generation %llu unless now is written to "
                        "%scontrol/%s/commit",
-                       until, (unsigned long long)hold->try_previous, c->top, c->config->name);
+                       until, (unsigned long long)hold->try_previous, c->names.top, c->config->name);
 }
 
 /* Appends `/etc/kubernetes/kubelet.conf (base)`, for example; nothing if @path is not configured. */
@@ -243,8 +243,8 @@ void lkg_component_note(struct lkg_component *c, const char *source_path)
         if (c->candidate && c->candidate->state == LKG_CANDIDATE_NONE && !c->active)
                 note_no_layer(c, source_path, &report);
         note_no_base(c, &report);
-        lkg_report_deinit(&c->findings);
-        c->findings = report;
+        lkg_report_deinit(&c->findings.engine);
+        c->findings.engine = report;
 }
 
 /* ---- layers that are not served ---- */
@@ -291,7 +291,7 @@ int lkg_component_check_first(const struct lkg_component *c, const char *source_
 
         if (!c->candidate) {
                 (void)lkg_error_set(err, -EIO, NULL, "component %s: %s.", c->config->name,
-                                    c->fault ? c->fault : "the layers cannot be looked at");
+                                    c->faults.text ? c->faults.text : "the layers cannot be looked at");
                 return c->active && c->config->local_policy == LKG_LOCAL_LKG ? 0 : EX_IOERR;
         }
         if (c->candidate->state == LKG_CANDIDATE_NAME_TAKEN) {

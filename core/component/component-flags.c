@@ -199,7 +199,7 @@ static void check_config_dir(const struct lkg_view_place *place, struct lkg_comp
                 w->component = c->config;
                 if (follow(w, value) == 0 && look_up(w, &a) && fstatat(place->source_fd, ours, &b, 0) == 0 &&
                     a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-                        lkg_report_add(&c->facts_findings, LKG_ERROR, 5019, NULL,
+                        lkg_report_add(&c->findings.facts, LKG_ERROR, 5019, NULL,
                                        "the command line of %s has --config-dir for %s, whose drop-ins are "
                                        "in %s already: they are applied twice; take --config-dir out",
                                        c->config->name, ours, c->config->file);
@@ -228,11 +228,11 @@ static void check_config(const struct lkg_view_place *place, struct lkg_componen
         if (found)
                 inside = inside_view(place, w->done);
         if (!value || !*value)
-                lkg_report_add(&c->facts_findings, LKG_WARNING, 4016, NULL,
+                lkg_report_add(&c->findings.facts, LKG_WARNING, 4016, NULL,
                                "the command line of %s has no --config, so it does not read %s/%s",
                                c->config->name, place->mount_point, c->config->file);
         else if (!(inside && is_view_file(c->config, inside)) && (!running || (found && look_up(w, &st))))
-                lkg_report_add(&c->facts_findings, LKG_WARNING, 4016, NULL,
+                lkg_report_add(&c->findings.facts, LKG_WARNING, 4016, NULL,
                                "--config on the command line of %s does not name %s/%s, so what is served "
                                "there is not what it reads",
                                c->config->name, place->mount_point, c->config->file);
@@ -248,7 +248,7 @@ static void check_release(struct lkg_component *c)
         if (c->config->schema_release || !release || lkg_release_has_tables(release))
                 return;
         lkg_report_add(
-                &c->facts_findings, LKG_WARNING, 4017, NULL,
+                &c->findings.facts, LKG_WARNING, 4017, NULL,
                 "%s is of release %s, for which there are no tables (known: %s to %s); it is judged as %s",
                 c->config->name, lkg_release_text(release, is), lkg_release_text(LKG_RELEASE_MIN, first),
                 lkg_release_text(LKG_RELEASE_MAX, last), lkg_release_text(lkg_component_release(c), taken));
@@ -263,8 +263,8 @@ void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_pl
         const struct lkg_line *line;
         bool running;
 
-        lkg_report_deinit(&c->facts_findings);
-        c->facts_unchecked = false;
+        lkg_report_deinit(&c->findings.facts);
+        c->due.facts = false;
         if (!c->facts || !c->candidate ||
             !c->candidate->schema) /* in other programs, flags have other meanings */
                 return;

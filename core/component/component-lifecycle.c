@@ -54,7 +54,7 @@ void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lk
                 .sha256 = c->active ? c->active->sha256 : "",
                 .trial_saved_ns = d ? d->trial_saved_ns : 0,
         };
-        memcpy(ret_facts->health, c->health, sizeof(ret_facts->health));
+        memcpy(ret_facts->health, c->health.state, sizeof(ret_facts->health));
 }
 
 static bool is_same_hold(const struct lkg_hold *a, const struct lkg_hold *b)
@@ -78,7 +78,7 @@ void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *no
         struct lkg_dynamic *d = c->dynamic;
 
         if (!is_same_record(&now->record, &next->record))
-                c->state_changed = !saved_record;
+                c->due.record = !saved_record;
         c->state = next->record;
         if (!d)
                 return;
@@ -144,7 +144,7 @@ uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struc
         save = d->trial.running_since_ns || d->trial.away_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS
                                                                    : UINT64_MAX;
         first = due < save ? due : save;
-        return first <= c->trial_failed_ns ? UINT64_MAX : first;
+        return first <= c->due.trial_failed_ns ? UINT64_MAX : first;
 }
 
 const char *lkg_component_unhealthy(const struct lkg_component *c)
@@ -153,9 +153,9 @@ const char *lkg_component_unhealthy(const struct lkg_component *c)
 
         if (!c->dynamic || lkg_trial_health(&c->dynamic->trial, &bad) != LKG_HEALTH_BAD)
                 return NULL;
-        if (c->health[bad] == LKG_HEALTH_BAD)
-                return c->health_words[bad];
-        return *c->health_last_bad[bad] ? c->health_last_bad[bad] : "a check was bad when it was last asked";
+        if (c->health.state[bad] == LKG_HEALTH_BAD)
+                return c->health.words[bad];
+        return *c->health.last_bad[bad] ? c->health.last_bad[bad] : "a check was bad when it was last asked";
 }
 
 /* ---- Events ---- */
@@ -245,9 +245,10 @@ static void tell_rolled_back(const struct telling *t)
         say_why(t, words);
         lkg_log(LOG_WARNING, &t->fields, "rolling back to the last known good: %s", words);
         say(t, true, "ConfigRolledBack", &p->rollback.from, words);
-        t->c->n_rollbacks[rollback_of(t->step->cause)]++;
+        t->c->counts.rollbacks[rollback_of(t->step->cause)]++;
         if (t->event->kind == LKG_EVENT_START)
-                t->c->answers_start = true; /* it will read what is served then: no restart is needed */
+                t->c->process.answers_start =
+                        true; /* it will read what is served then: no restart is needed */
 }
 
 static void tell_promoted(const struct telling *t)
@@ -294,8 +295,8 @@ void lkg_component_tell(struct lkg_component *c, enum lkg_news kind, const struc
 
 static bool knows_limits(const struct lkg_component *c)
 {
-        return c->limits.max_in_trial &&
-               lkg_config_source_equal(&c->limits_of, &c->dynamic->pointers.assigned);
+        return c->slots.limits.max_in_trial &&
+               lkg_config_source_equal(&c->slots.of, &c->dynamic->pointers.assigned);
 }
 
 /* What is the last known good already has no trial, so nobody has to know of it. */
@@ -342,12 +343,12 @@ void lkg_component_slot_wish(const struct lkg_component *c, const struct lkg_con
 {
         static const struct lkg_rollout_limits none;
         const struct lkg_config_source *source = NULL;
-        const struct lkg_rollout_limits *limits = &c->limits;
+        const struct lkg_rollout_limits *limits = &c->slots.limits;
 
         *ret = (struct lkg_slot_wish){ .any = false };
         if (!c->dynamic)
                 return;
-        ret->duration_ns = c->limits_duration_ns;
+        ret->duration_ns = c->slots.duration_ns;
         if (knows_limits(c)) {
                 source = &c->dynamic->pointers.assigned;
         } else if (c->base && c->base->limits.max_in_trial) { /* a new engine, in the middle of a trial */
@@ -360,7 +361,7 @@ void lkg_component_slot_wish(const struct lkg_component *c, const struct lkg_con
         }
         if (!source || !*source->sha256)
                 return;
-        ret->any = c->slot_needed &&
+        ret->any = c->slots.needed &&
                    c->state.hold.mode == LKG_HOLD_FREE; /* nothing is tried while it is held */
         ret->newest = lkg_config_source_same_content(source, newest);
         ret->max_in_trial = limits->max_in_trial;
@@ -373,7 +374,7 @@ void lkg_component_slot_wish(const struct lkg_component *c, const struct lkg_con
 
 void lkg_component_say_slot(struct lkg_component *c, const char *words)
 {
-        if (strcmp(c->slot_words, words) == 0)
+        if (strcmp(c->slots.words, words) == 0)
                 return;
-        (void)snprintf(c->slot_words, sizeof(c->slot_words), "%s", words);
+        (void)snprintf(c->slots.words, sizeof(c->slots.words), "%s", words);
 }

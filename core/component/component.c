@@ -85,10 +85,10 @@ static int digest_of_facts(const struct lkg_component *c, char ret[static LKG_SH
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_buf_printf(&buf, "%u %d", c->release, (int)c->config->startup_rules);
-        for (size_t i = 0; i < c->flags.n_items; i++) {
+        lkg_buf_printf(&buf, "%u %d", c->line.release, (int)c->config->startup_rules);
+        for (size_t i = 0; i < c->line.words.n_items; i++) {
                 lkg_buf_putc(&buf, '\0');
-                lkg_buf_puts(&buf, c->flags.items[i]);
+                lkg_buf_puts(&buf, c->line.words.items[i]);
         }
         return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
 }
@@ -140,7 +140,7 @@ void lkg_component_note_base(struct lkg_component *c)
             strcmp(c->state.base, base) == 0 || strlen(base) >= sizeof(c->state.base))
                 return;
         (void)strcpy(c->state.base, base);
-        c->state_changed = true;
+        c->due.record = true;
         lkg_stack_want_base(c->stack, base);
 }
 
@@ -182,7 +182,7 @@ static int judge_candidate(struct lkg_candidate *candidate, void *userdata)
 {
         const struct lkg_component *c = userdata;
 
-        return lkg_candidate_judge(candidate, c->judges[is_over_remote(candidate)], c->hint);
+        return lkg_candidate_judge(candidate, c->judges[is_over_remote(candidate)], c->names.hint);
 }
 
 static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
@@ -238,8 +238,8 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
          * The source of this document before its layers became invalid, or before another source was
          * followed.
          */
-        if (c->served && c->served_number == g->number) {
-                *ret = c->served_source;
+        if (c->served.doc && c->served.number == g->number) {
+                *ret = c->served.source;
                 name_as_today(c, ret);
                 return ret;
         }
@@ -264,9 +264,9 @@ const char *lkg_component_reader(const struct lkg_config_component *k)
 static struct lkg_judge_config judge_config(const struct lkg_component *c)
 {
         struct lkg_judge_config config = {
-                .release = c->release,
-                .flags = (const char *const *)c->flags.items,
-                .n_flags = c->flags.n_items,
+                .release = c->line.release,
+                .flags = (const char *const *)c->line.words.items,
+                .n_flags = c->line.words.n_items,
                 .flags_observed = true,
                 .component = lkg_component_reader(c->config),
                 .lint = true,
@@ -286,7 +286,7 @@ static unsigned wanted_release(const struct lkg_component *c)
 
 unsigned lkg_component_release(const struct lkg_component *c)
 {
-        return lkg_release_judged(c->release);
+        return lkg_release_judged(c->line.release);
 }
 
 static int new_judge(struct lkg_component *c, struct lkg_error *err)
@@ -294,7 +294,7 @@ static int new_judge(struct lkg_component *c, struct lkg_error *err)
         struct lkg_judge_config config;
         int r;
 
-        c->release = wanted_release(c);
+        c->line.release = wanted_release(c);
         config = judge_config(c);
         r = lkg_judge_new(&config, &c->judges[0]);
         if (r >= 0)
@@ -307,18 +307,18 @@ int lkg_component_learn(struct lkg_component *c)
         static const struct lkg_strings nothing = { 0 };
         const struct lkg_line *line = c->facts ? lkg_facts_line(c->facts, NULL) : NULL;
         const struct lkg_strings *words = line ? &line->words : &nothing;
-        struct lkg_strings flags, old = c->flags;
+        struct lkg_strings flags, old = c->line.words;
         struct lkg_judge_config config;
         int r;
 
-        c->facts_unchecked = true;
-        if (wanted_release(c) == c->release && lkg_strings_equal(words, &c->flags))
+        c->due.facts = true;
+        if (wanted_release(c) == c->line.release && lkg_strings_equal(words, &c->line.words))
                 return 0;
         r = lkg_strings_copy(words, &flags);
         if (r < 0)
                 return r;
-        c->flags = flags;
-        c->release = wanted_release(c);
+        c->line.words = flags;
+        c->line.release = wanted_release(c);
         config = judge_config(c);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
                 lkg_judge_configure(c->judges[i], &config);
@@ -337,14 +337,16 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                 .poison = env->poison,
                 .index = index,
                 .history = { .dirfd = -EBADF },
-                .ended_fd = -EBADF,
+                .process.ended_fd = -EBADF,
         };
-        c->hint = make_hint(env->config, c->config);
-        if (asprintf(&c->top, "%s%s", env->config->virtual_dir, *env->config->virtual_dir ? "/" : "") < 0)
-                c->top = NULL;
-        if (asprintf(&c->status_path, "%sstatus/%s", c->top ? c->top : "", c->config->name) < 0)
-                c->status_path = NULL;
-        if (!c->hint || !c->top || !c->status_path)
+        c->names.hint = make_hint(env->config, c->config);
+        if (asprintf(&c->names.top, "%s%s", env->config->virtual_dir, *env->config->virtual_dir ? "/" : "") <
+            0)
+                c->names.top = NULL;
+        if (asprintf(&c->names.status_path, "%sstatus/%s", c->names.top ? c->names.top : "",
+                     c->config->name) < 0)
+                c->names.status_path = NULL;
+        if (!c->names.hint || !c->names.top || !c->names.status_path)
                 return lkg_error_set(err, -ENOMEM, NULL, "component %s", c->config->name);
         c->base_is_fallback = *c->config->base && *c->config->base != '/' &&
                               lkg_fallback_is_ours(env->source_fd, c->config->base);
@@ -362,7 +364,7 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         if (c->history.n_entries)
                 lkg_state_at_least(env->state, c->history.entries[c->history.n_entries - 1].number);
         if (*c->state.lost)
-                c->state_changed = true; /* even if the record itself was lost */
+                c->due.record = true; /* even if the record itself was lost */
         c->condition.status = c->state.status;
         c->condition.transition_ns = c->state.transition_ns;
         return 0;
@@ -379,11 +381,11 @@ static void swap_what_settings_decide(struct lkg_component *a, struct lkg_compon
 {
         SWAP(a->config, b->config);
         SWAP(a->index, b->index);
-        SWAP(a->hint, b->hint);
-        SWAP(a->top, b->top);
-        SWAP(a->status_path, b->status_path);
-        SWAP(a->flags, b->flags);
-        SWAP(a->release, b->release);
+        SWAP(a->names.hint, b->names.hint);
+        SWAP(a->names.top, b->names.top);
+        SWAP(a->names.status_path, b->names.status_path);
+        SWAP(a->line.words, b->line.words);
+        SWAP(a->line.release, b->line.release);
         SWAP(a->judges[0], b->judges[0]);
         SWAP(a->judges[1], b->judges[1]);
         SWAP(a->stack, b->stack);
@@ -395,8 +397,8 @@ void lkg_component_keep(struct lkg_component *c, struct lkg_component *known)
         SWAP(*c, *known);                    /* swap everything ... */
         swap_what_settings_decide(c, known); /* ... except this */
         lkg_stack_want_base(c->stack, lkg_component_wanted_base(c));
-        c->guard_unchecked = c->facts_unchecked = true;
-        c->fallback_due = true;
+        c->due.guard = c->due.facts = true;
+        c->due.fallback = true;
 }
 
 void lkg_component_deinit(struct lkg_component *c)
@@ -407,25 +409,25 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_remote_base_free(c->base);
         lkg_remote_base_free(c->good);
         lkg_dynamic_free(c->dynamic);
-        lkg_candidate_unref(c->tried_with);
-        lkg_report_deinit(&c->remote_findings);
-        lkg_strings_deinit(&c->flags);
-        lkg_value_unref(c->served);
+        lkg_candidate_unref(c->assigned.tried_with);
+        lkg_report_deinit(&c->assigned.findings);
+        lkg_strings_deinit(&c->line.words);
+        lkg_value_unref(c->served.doc);
         lkg_facts_free(c->facts);
-        lkg_close(c->ended_fd);
+        lkg_close(c->process.ended_fd);
         lkg_candidate_unref(c->candidate);
         lkg_generation_unref(c->active);
         lkg_generation_unref(c->previous);
         lkg_generation_unref(c->published);
         lkg_history_deinit(&c->history);
-        lkg_report_deinit(&c->findings);
-        lkg_report_deinit(&c->fallback_findings);
-        lkg_report_deinit(&c->facts_findings);
-        free(c->fault);
-        free(c->last_error);
-        free(c->hint);
-        free(c->top);
-        free(c->status_path);
+        lkg_report_deinit(&c->findings.engine);
+        lkg_report_deinit(&c->findings.fallback);
+        lkg_report_deinit(&c->findings.facts);
+        free(c->faults.text);
+        free(c->faults.last_error);
+        free(c->names.hint);
+        free(c->names.top);
+        free(c->names.status_path);
         *c = (struct lkg_component){ .history = { .dirfd = -EBADF } };
 }
 
@@ -459,38 +461,38 @@ void lkg_component_set_fault(struct lkg_component *c, const char *fmt, ...)
         if (vasprintf(&text, fmt, ap) < 0)
                 text = NULL;
         va_end(ap);
-        if (same_text(c->fault, text)) {
+        if (same_text(c->faults.text, text)) {
                 free(text);
                 return;
         }
-        free(c->fault);
-        c->fault = text;
+        free(c->faults.text);
+        c->faults.text = text;
 }
 
 void lkg_component_clear_fault(struct lkg_component *c)
 {
-        if (!c->fault)
+        if (!c->faults.text)
                 return;
-        free(c->fault);
-        c->fault = NULL;
-        c->publish_fault = false;
+        free(c->faults.text);
+        c->faults.text = NULL;
+        c->faults.of_publication = false;
 }
 
 void lkg_component_set_last_error(struct lkg_component *c, const char *text)
 {
-        if (same_text(c->last_error, text))
+        if (same_text(c->faults.last_error, text))
                 return;
-        free(c->last_error);
-        c->last_error = text ? strdup(text) : NULL;
+        free(c->faults.last_error);
+        c->faults.last_error = text ? strdup(text) : NULL;
 }
 
 void lkg_component_set_lost(struct lkg_component *c, const char *text)
 {
-        c->lost_now = text != NULL;
+        c->faults.lost_now = text != NULL;
         if (strcmp(c->state.lost, text ? text : "") == 0)
                 return;
         (void)snprintf(c->state.lost, sizeof(c->state.lost), "%s", text ? text : "");
-        c->state_changed = true;
+        c->due.record = true;
 }
 
 /* ---- candidate ---- */
@@ -506,7 +508,7 @@ static void check_base(struct lkg_component *c, const struct lkg_component_env *
         if (ours == c->base_is_fallback)
                 return;
         c->base_is_fallback = ours;
-        c->fallback_due = true; /* the copy or its mark is out of date */
+        c->due.fallback = true; /* the copy or its mark is out of date */
         lkg_stack_set_base(c->stack, ours ? "" : c->config->base);
 }
 
@@ -539,10 +541,10 @@ void lkg_component_note_served(struct lkg_component *c)
 {
         if (!lkg_component_serves_candidate(c))
                 return;
-        lkg_value_unref(c->served);
-        c->served = lkg_value_ref(c->candidate->doc);
-        c->served_number = c->active->number;
-        c->served_source = *lkg_component_source(c);
+        lkg_value_unref(c->served.doc);
+        c->served.doc = lkg_value_ref(c->candidate->doc);
+        c->served.number = c->active->number;
+        c->served.source = *lkg_component_source(c);
 }
 
 static bool has_same_layers(const struct lkg_candidate *a, const struct lkg_candidate *b)
@@ -585,11 +587,11 @@ static void log_refusal(const struct lkg_component *c, const struct lkg_candidat
 
 static void note_refused(struct lkg_component *c, const struct lkg_candidate *candidate)
 {
-        if (!c->rejected_ns)
-                c->rejected_ns = lkg_realtime_ns();
+        if (!c->served.rejected_ns)
+                c->served.rejected_ns = lkg_realtime_ns();
         if (was_refused(c, candidate))
                 return;
-        c->n_refused++;
+        c->counts.refused++;
         log_refusal(c, candidate);
 }
 
@@ -604,11 +606,11 @@ static int take_candidate(struct lkg_component *c, struct lkg_candidate *candida
         }
         if (!before || before->schema != candidate->schema ||
             before->has_dropin_dir != candidate->has_dropin_dir)
-                c->facts_unchecked = true;
+                c->due.facts = true;
         if (candidate->state == LKG_CANDIDATE_INVALID)
                 note_refused(c, candidate);
         else
-                c->rejected_ns = 0;
+                c->served.rejected_ns = 0;
         c->candidate = candidate;
         lkg_candidate_unref(before);
         return 1;
@@ -727,7 +729,7 @@ void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *ge
 void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *generation)
 {
         lkg_component_set_active(c, generation);
-        c->last_good = false;
+        c->served.from_disk = false;
 }
 
 bool lkg_component_note_published(struct lkg_component *c)
@@ -755,8 +757,8 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
                 *ret = lkg_value_ref(c->candidate->effective);
                 return 0;
         }
-        if (c->served && c->served_number == c->active->number)
-                return lkg_judge_document(c->judges[0], c->served, ret);
+        if (c->served.doc && c->served.number == c->active->number)
+                return lkg_judge_document(c->judges[0], c->served.doc, ret);
         (void)snprintf(layer, sizeof(layer), "generation %llu", (unsigned long long)c->active->number);
         source = lkg_source_new(layer, c->config->file);
         if (!source)
@@ -771,10 +773,10 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
 
 bool lkg_component_served_has_table(const struct lkg_component *c)
 {
-        const char *kind = c->served ? lkg_map_get_string(c->served, "kind") : NULL;
+        const char *kind = c->served.doc ? lkg_map_get_string(c->served.doc, "kind") : NULL;
         const struct lkg_schema *schema = NULL;
 
-        return !kind || lkg_schema_get(kind, lkg_map_get_string(c->served, "apiVersion"),
+        return !kind || lkg_schema_get(kind, lkg_map_get_string(c->served.doc, "apiVersion"),
                                        lkg_component_release(c), &schema) >= 0;
 }
 
@@ -782,8 +784,8 @@ const char *lkg_component_waiting(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
 
-        if (d && *c->slot_words)
-                return c->slot_words;
+        if (d && *c->slots.words)
+                return c->slots.words;
         return d && d->desired == LKG_DESIRED_REMOTE && *d->waiting ? d->waiting : NULL;
 }
 

@@ -14,7 +14,7 @@ void lkg_component_remember(const struct lkg_component *c, struct lkg_served *re
                 .active = lkg_generation_ref(c->active),
                 .previous = lkg_generation_ref(c->previous),
                 .hold = c->state.hold,
-                .last_good = c->last_good,
+                .last_good = c->served.from_disk,
         };
 }
 
@@ -28,13 +28,13 @@ void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *befo
 {
         if (before->number) {
                 lkg_history_remove(&c->history, before->number);
-                c->n_published--;
+                c->counts.published--;
         }
         lkg_generation_unref(c->active);
         lkg_generation_unref(c->previous);
         c->active = LKG_STEAL(before->active);
         c->previous = LKG_STEAL(before->previous);
-        c->last_good = before->last_good;
+        c->served.from_disk = before->last_good;
 }
 
 /* ---- the history ---- */
@@ -78,7 +78,7 @@ void lkg_component_recover_last_good(struct lkg_component *c)
         }
         lkg_component_set_active(c, g);
         (void)lkg_component_note_published(c); /* it was published before, so there is nothing to announce */
-        c->last_good = true;
+        c->served.from_disk = true;
 }
 
 void lkg_component_recover_previous(struct lkg_component *c)

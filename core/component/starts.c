@@ -41,14 +41,14 @@ static void note_end(struct lkg_component *c, const struct lkg_tracked *t)
 {
         uint64_t now = lkg_boottime_ns();
 
-        if (!c->active || t->generation == 0 || t->generation == c->active->number || c->served_ns == 0 ||
-            now - c->served_ns > OWN_EVENT_NS)
+        if (!c->active || t->generation == 0 || t->generation == c->active->number ||
+            c->process.served_ns == 0 || now - c->process.served_ns > OWN_EVENT_NS)
                 return;
-        if (c->own_event && !was_killed(c->ended_fd))
+        if (c->process.own_event && !was_killed(c->process.ended_fd))
                 return; /* another process already did, however this one ended */
-        lkg_close(c->ended_fd);
-        c->ended_fd = fcntl(t->pidfd, F_DUPFD_CLOEXEC, 0);
-        c->own_event = true;
+        lkg_close(c->process.ended_fd);
+        c->process.ended_fd = fcntl(t->pidfd, F_DUPFD_CLOEXEC, 0);
+        c->process.own_event = true;
 }
 
 void lkg_component_note_ends(struct lkg_component *c)
@@ -66,10 +66,10 @@ void lkg_component_note_ends(struct lkg_component *c)
 /* kube-proxy exits when its file changes; a process that was killed did not exit for that reason. */
 static bool take_own_event(struct lkg_component *c)
 {
-        bool own = c->own_event && !was_killed(c->ended_fd);
+        bool own = c->process.own_event && !was_killed(c->process.ended_fd);
 
-        c->own_event = false;
-        c->ended_fd = lkg_close(c->ended_fd);
+        c->process.own_event = false;
+        c->process.ended_fd = lkg_close(c->process.ended_fd);
         return own;
 }
 

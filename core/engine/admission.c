@@ -43,7 +43,7 @@ static void note_no_memory(void)
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err)
 {
         int r = lkg_poison_open(e->options.runtime_fd, e->options.state_fd, e->config->virtual_dir,
-                                &e->poison, &e->report, err);
+                                &e->poison, &e->reports.setup, err);
 
         e->admission = (struct lkg_admission){ .admit = admit_object, .userdata = e };
         noted = &e->poison;
@@ -53,7 +53,7 @@ int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err)
 
 int lkg_engine_watch_poison(struct lkg_engine *e)
 {
-        return sd_event_source_set_prepare(e->inotify, on_prepare);
+        return sd_event_source_set_prepare(e->sources.inotify, on_prepare);
 }
 
 void lkg_engine_out_of_memory(struct lkg_engine *e)

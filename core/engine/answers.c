@@ -13,23 +13,23 @@
 /* A refused change is still a success: status/ says why. */
 void lkg_engine_answer_looked_at(struct lkg_engine *e)
 {
-        if (!e->looking_for_pending)
+        if (!e->batch.is_looked_at)
                 return;
-        for (size_t i = 0; i < e->n_pending; i++)
-                lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0,
+        for (size_t i = 0; i < e->batch.n; i++)
+                lkg_server_done(e->batch.items[i].peer, e->batch.items[i].ticket, 0,
                                 lkg_publisher_number(e->publisher));
-        e->n_pending = 0;
+        e->batch.n = 0;
 }
 
 /* One look answers all changes of this batch: as soon as a publication shows it, otherwise when the look ends. */
 static void answer_changes(struct lkg_engine *e)
 {
-        if (e->n_pending == 0 && e->settled.n_vouched == 0)
+        if (e->batch.n == 0 && e->settled.n_vouched == 0)
                 return;
-        e->looking_for_pending = true;
+        e->batch.is_looked_at = true;
         lkg_engine_cycle(e, /* look= */ true);
         lkg_engine_answer_looked_at(e);
-        e->looking_for_pending = false;
+        e->batch.is_looked_at = false;
         lkg_settled_forget_vouched(&e->settled);
 }
 
@@ -39,7 +39,7 @@ static void touch_source(struct lkg_engine *e, const char *path)
         LKG_CLEANUP(lkg_freep) char *whole = NULL;
         bool known = false;
 
-        if (asprintf(&whole, "%s/%s", e->source_path, path) < 0)
+        if (asprintf(&whole, "%s/%s", e->paths.source, path) < 0)
                 whole = NULL;
         for (size_t i = 0; whole && i < e->n_components; i++)
                 known = known || lkg_stack_knows(e->components[i].stack, whole);
@@ -48,14 +48,14 @@ static void touch_source(struct lkg_engine *e, const char *path)
 
 static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
 {
-        if (e->n_pending == LKG_BATCH_MAX || e->settled.n_vouched == LKG_BATCH_MAX)
+        if (e->batch.n == LKG_BATCH_MAX || e->settled.n_vouched == LKG_BATCH_MAX)
                 answer_changes(e);
         /* Read the inotify events of this write first: after it, the file is complete, even if it is still open. */
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         lkg_watch_settle(&e->watch, m->text);
         touch_source(e, m->text);
         lkg_settled_vouch(&e->settled, m->text);
-        e->pending[e->n_pending++] = (struct lkg_pending){ peer, m->ticket };
+        e->batch.items[e->batch.n++] = (struct lkg_pending){ peer, m->ticket };
 }
 
 /* ---- COMMAND ---- */
@@ -165,7 +165,7 @@ static void on_batch_done(struct lkg_peer *peer, void *userdata)
 
 static void watch_for_orphans(struct lkg_engine *e)
 {
-        e->orphan_at_ns =
+        e->clock.orphan_at_ns =
                 e->orphan && e->server.n_peers == 0 ? lkg_boottime_ns() + LKG_ORPHAN_NS : LKG_NEVER;
         lkg_engine_arm(e);
 }
@@ -175,10 +175,10 @@ static void on_gone(struct lkg_peer *peer, void *userdata)
         struct lkg_engine *e = userdata;
         size_t n = 0;
 
-        for (size_t i = 0; i < e->n_pending; i++)
-                if (e->pending[i].peer != peer)
-                        e->pending[n++] = e->pending[i];
-        e->n_pending = n;
+        for (size_t i = 0; i < e->batch.n; i++)
+                if (e->batch.items[i].peer != peer)
+                        e->batch.items[n++] = e->batch.items[i];
+        e->batch.n = n;
         lkg_engine_forget_peer_starts(e, peer);
         if (peer->is_supervisor) {
                 lkg_log_notice("the supervisor is gone, serving on");

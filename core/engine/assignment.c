@@ -16,7 +16,7 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
                 c->dynamic->desired == LKG_DESIRED_UNKNOWN && strcmp(c->dynamic->desired_fault, words) == 0;
 
         lkg_places_again(e->places);
-        e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        e->clock.retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
         lkg_component_set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
         if (!told) /* log it once: a full disk stays full for a long time */
                 lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
@@ -103,10 +103,10 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 c->base->source = *source;
                 take_limits(c->base, answer->configmap);
         }
-        c->slot_needed = false;
+        c->slots.needed = false;
         lkg_component_try_anew(c);
         lkg_component_note_tried(c, false);
-        lkg_report_deinit(&c->remote_findings);
+        lkg_report_deinit(&c->assigned.findings);
 }
 
 static void reset(struct lkg_engine *e, struct lkg_component *c)
@@ -127,7 +127,7 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         lkg_log(LOG_NOTICE, &fields, "reset to the local configuration");
         lkg_engine_event(e, c, false, "ConfigAssigned", &c->dynamic->pointers.assigned, "");
         lkg_component_try_anew(c);
-        lkg_report_deinit(&c->remote_findings);
+        lkg_report_deinit(&c->assigned.findings);
         lkg_component_follow(c, NULL);
 }
 
@@ -207,7 +207,7 @@ static int run_exec(void *userdata)
 static struct lkg_component *follower(struct lkg_engine *e)
 {
         for (size_t i = 0; i < e->n_components; i++)
-                if (e->components[i].api_findings)
+                if (e->components[i].findings.api)
                         return &e->components[i];
         return NULL;
 }
@@ -256,8 +256,8 @@ int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err)
         const struct lkg_places_options options = {
                 .event = e->event,
                 .admission = &e->admission,
-                .source_path = e->source_path,
-                .mount_point = e->mount_point,
+                .source_path = e->paths.source,
+                .mount_point = e->paths.mount_point,
                 .source_fd = e->options.source_fd,
                 .runtime_fd = e->options.runtime_fd,
                 .run_exec = run_exec,
@@ -278,7 +278,7 @@ int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *e
         const struct lkg_report *findings = lkg_places_findings(e->places);
 
         for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].api_findings =
+                e->components[i].findings.api =
                         lkg_component_is_remote(&e->components[i], e->config) ? findings : NULL;
         if (r >= 0 && e->started)
                 lkg_places_run(e->places);

@@ -166,7 +166,7 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
         lkg_poison_lift(&e->poison, c->config->name,
                         call->id); /* the content behind the mark may be tried, too */
         if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
-                lkg_report_deinit(&c->remote_findings);
+                lkg_report_deinit(&c->assigned.findings);
         lkg_component_note_tried(c, false);
         (void)lkg_engine_step(e, c, &forgiven, &err); /* the marks are gone, even if this fails */
         return 0;
@@ -285,6 +285,6 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         lkg_watch_touch(&e->watch, NULL);
         e->hooks->cycle(e, /* look= */ r >= 0);
         e->settled.vouched_all = false;
-        c->answers_start = false;
+        c->process.answers_start = false;
         return r < 0 ? r : 0;
 }

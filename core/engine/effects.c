@@ -375,9 +375,9 @@ int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct 
 static bool waits_for_us(const struct lkg_engine *e, const struct lkg_component *c,
                          const struct lkg_tracked *t)
 {
-        for (size_t i = 0; i < e->n_starting; i++)
-                if (e->starting[i].component == c->index && e->starting[i].pid == t->pid &&
-                    e->starting[i].start_time == t->start_time)
+        for (size_t i = 0; i < e->starts.n; i++)
+                if (e->starts.items[i].component == c->index && e->starts.items[i].pid == t->pid &&
+                    e->starts.items[i].start_time == t->start_time)
                         return true;
         return false;
 }
@@ -420,5 +420,5 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
         event.reason = lkg_component_unhealthy(c);
         if (!c->dynamic || c->dynamic->trial.state != LKG_TRIAL_RUNNING)
                 return;
-        c->trial_failed_ns = lkg_engine_step(e, c, &event, &err) < 0 ? lkg_boottime_ns() : 0;
+        c->due.trial_failed_ns = lkg_engine_step(e, c, &event, &err) < 0 ? lkg_boottime_ns() : 0;
 }

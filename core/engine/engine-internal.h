@@ -48,14 +48,47 @@ struct lkg_engine_hooks {
 };
 extern const struct lkg_engine_hooks lkg_engine_hooks;
 
+struct lkg_engine_paths {
+        char *config, *vendor, *source;
+        char *mount_point; /* NULL = no view */
+};
+
+struct lkg_engine_sources {
+        sd_event_source *inotify, *timer;
+        sd_event_source *facts[LKG_COMPONENTS_MAX]; /* inotify of facts/<component>, by index */
+};
+
+struct lkg_engine_reports {
+        struct lkg_report setup; /* about the configuration, the state, the source directory */
+        struct lkg_report reload;
+        struct lkg_report shown; /* both of these, as publications show them */
+        bool over_limit_noted, ways_noted;
+};
+
+/* CLOCK_BOOTTIME, LKG_NEVER = not armed */
+struct lkg_engine_clock {
+        uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
+        uint64_t retry_delay_ns;
+};
+
+/* CHANGED messages; one look for all. */
+struct lkg_engine_batch {
+        struct lkg_pending items[LKG_BATCH_MAX];
+        size_t n;
+        bool is_looked_at; /* the current cycle looks at these changes, so its publication answers them */
+};
+
+struct lkg_engine_starts {
+        struct lkg_starting items[LKG_STARTING_MAX];
+        size_t n;
+};
+
 struct lkg_engine {
         const struct lkg_engine_hooks *hooks;
         struct lkg_engine_options options;
-        char *config_path, *vendor_dir, *source_path;
-        char *mount_point; /* NULL = no view */
+        struct lkg_engine_paths paths;
         sd_event *event;
-        sd_event_source *inotify, *timer;
-        sd_event_source *facts[LKG_COMPONENTS_MAX]; /* inotify of facts/<component>, by index */
+        struct lkg_engine_sources sources;
         struct lkg_config *config;
         struct lkg_component *components;
         size_t n_components;
@@ -70,23 +103,14 @@ struct lkg_engine {
         struct lkg_admission admission; /* for remote objects */
         struct lkg_places *places;      /* of the reference */
         struct lkg_probes *probes;      /* health endpoints */
-        struct lkg_report report;       /* about the configuration, the state, the source directory */
-        struct lkg_report reload_report;
-        struct lkg_report shown; /* both of these, as publications show them */
-        bool started, orphan, over_limit_noted, ways_noted;
-
-        /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
-        uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
-        uint64_t retry_delay_ns;
+        struct lkg_engine_reports reports;
+        bool started, orphan;
+        struct lkg_engine_clock clock;
         uint64_t n_cycles; /* what is shown may have changed with each */
-
-        struct lkg_pending pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch; one look for all */
-        size_t n_pending;
-        bool looking_for_pending; /* the current cycle looks at these changes, so its publication answers them */
+        struct lkg_engine_batch batch;
         struct lkg_component_env env; /* lkg_engine_env() */
         struct lkg_settled settled;   /* which changed files already count */
-        struct lkg_starting starting[LKG_STARTING_MAX];
-        size_t n_starting;
+        struct lkg_engine_starts starts;
         const struct lkg_message *command; /* the one that is being carried out; NULL = none */
 };
 

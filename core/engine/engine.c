@@ -25,7 +25,7 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
         if (r < 0) {
                 lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
                 lkg_log(LOG_ERR, &fields, "cannot look at the layers: %s", err.message);
-                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
+                e->clock.retry_at_ns = lkg_boottime_ns() + e->clock.retry_delay_ns;
                 return;
         }
         lkg_component_clear_fault(c);
@@ -57,8 +57,8 @@ static int note_ways(struct lkg_engine *e)
 
         for (size_t i = 0; i < e->watch.n_dirs; i++) {
                 const struct lkg_watched_dir *dir = &e->watch.dirs[i];
-                bool top = strcmp(dir->path, e->source_path) == 0;
-                const char *below = top ? "" : lkg_path_below(dir->path, e->source_path);
+                bool top = strcmp(dir->path, e->paths.source) == 0;
+                const char *below = top ? "" : lkg_path_below(dir->path, e->paths.source);
 
                 for (size_t k = 0; below && k < dir->n_names && ways.n_items < LKG_WAYS_MAX && r == 0; k++) {
                         char *path;
@@ -73,9 +73,9 @@ static int note_ways(struct lkg_engine *e)
                                 r = lkg_strings_take(&ways.items, &ways.n_items, path);
                 }
         }
-        if (ways.n_items == LKG_WAYS_MAX && !e->ways_noted) {
-                e->ways_noted = true;
-                lkg_report_add(&e->report, LKG_NOTE, 4025, NULL,
+        if (ways.n_items == LKG_WAYS_MAX && !e->reports.ways_noted) {
+                e->reports.ways_noted = true;
+                lkg_report_add(&e->reports.setup, LKG_NOTE, 4025, NULL,
                                "layers are reached by more than %u names of links and what they lead to; a "
                                "change of the others "
                                "through the view is served within 100 ms, not by the next open",
@@ -96,17 +96,17 @@ static bool update_watches(struct lkg_engine *e)
 
         lkg_watch_begin(&e->watch);
         for (size_t i = 0; i < e->n_components; i++)
-                if (lkg_component_watch(&e->components[i], e->source_path, &e->watch) < 0)
+                if (lkg_component_watch(&e->components[i], e->paths.source, &e->watch) < 0)
                         e->watch.poll = true;
         for (size_t i = 0; i < way->n; i++)
                 if (lkg_watch_add(&e->watch, &way->items[i]) < 0)
                         e->watch.poll = true;
         added = lkg_watch_end(&e->watch);
         if (note_ways(e) < 0)
-                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
-        if (e->watch.over_limit && !e->over_limit_noted) {
-                e->over_limit_noted = true;
-                lkg_report_add(&e->report, LKG_WARNING, 4008, NULL,
+                e->clock.retry_at_ns = lkg_boottime_ns() + e->clock.retry_delay_ns;
+        if (e->watch.over_limit && !e->reports.over_limit_noted) {
+                e->reports.over_limit_noted = true;
+                lkg_report_add(&e->reports.setup, LKG_WARNING, 4008, NULL,
                                "the limit of inotify watches is reached (fs.inotify.max_user_watches); "
                                "changes made "
                                "behind the mount are looked for every %u s",
@@ -114,9 +114,9 @@ static bool update_watches(struct lkg_engine *e)
                 lkg_engine_mark_findings(e);
         }
         if (!e->watch.poll)
-                e->poll_at_ns = LKG_NEVER;
-        else if (e->poll_at_ns == LKG_NEVER)
-                e->poll_at_ns = lkg_boottime_ns() + LKG_POLL_NS;
+                e->clock.poll_at_ns = LKG_NEVER;
+        else if (e->clock.poll_at_ns == LKG_NEVER)
+                e->clock.poll_at_ns = lkg_boottime_ns() + LKG_POLL_NS;
         return added;
 }
 
@@ -155,7 +155,7 @@ void lkg_engine_look(struct lkg_engine *e)
                         lkg_engine_retry_by(e, lkg_boottime_ns() + LKG_RECENT_NS);
                 return;
         }
-        e->retry_at_ns = lkg_boottime_ns(); /* the tree keeps changing: publish, then look again */
+        e->clock.retry_at_ns = lkg_boottime_ns(); /* the tree keeps changing: publish, then look again */
 }
 
 /* ---- holds ---- */
@@ -181,7 +181,7 @@ static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struc
         (void)snprintf(lost, sizeof(lost), "the hold at generation %" PRIu64 " (%s), its document is lost",
                        c->state.hold.generation, lkg_hold_mode_name(c->state.hold.mode));
         (void)lkg_engine_step(e, c, &event, &err);
-        c->lost_now = true;
+        c->faults.lost_now = true;
 }
 
 /* Makes the pinned generation the active one. */
@@ -219,7 +219,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 
         if (r < 0)
                 return r;
-        r = lkg_candidate_take_text(c->candidate, c->hint, &text);
+        r = lkg_candidate_take_text(c->candidate, c->names.hint, &text);
         if (r >= 0)
                 r = lkg_generation_new(c->candidate, lkg_component_source(c), number, lkg_realtime_ns(),
                                        text, &g);
@@ -232,11 +232,11 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
                 lkg_history_remove(&c->history, number);
                 return lkg_error_wrap(err, r, "save that the try runs");
         }
-        if (e->started && !c->lost_now)
+        if (e->started && !c->faults.lost_now)
                 lkg_component_set_lost(c, NULL); /* something has changed since */
         u->number = number;
         lkg_component_set_active(c, g);
-        c->n_published++;
+        c->counts.published++;
         return 0;
 }
 
@@ -254,17 +254,17 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_ser
         if (r < 0)
                 return r;
         if (verdict != LKG_REFUSE && c->candidate)
-                c->last_good = false;
+                c->served.from_disk = false;
         lkg_component_note_base(c);
         u->changed = c->active != u->active;
         if (u->changed)
                 lkg_component_prune_history(c, e->config->history_limit);
         lkg_component_note_served(c);
         lkg_engine_prepare_remote(e, c);
-        lkg_component_note(c, e->source_path);
-        if (c->facts_unchecked && c->candidate)
-                lkg_component_check_facts(c,
-                                          &(struct lkg_view_place){ e->mount_point, e->options.source_fd });
+        lkg_component_note(c, e->paths.source);
+        if (c->due.facts && c->candidate)
+                lkg_component_check_facts(
+                        c, &(struct lkg_view_place){ e->paths.mount_point, e->options.source_fd });
         return 0;
 }
 
@@ -286,8 +286,8 @@ static void announce(struct lkg_engine *e, struct lkg_component *c, bool is_new)
 
         if (!lkg_component_note_published(c))
                 return;
-        c->fallback_due = c->state_changed = true;
-        c->served_ns = lkg_boottime_ns();
+        c->due.fallback = c->due.record = true;
+        c->process.served_ns = lkg_boottime_ns();
         lkg_engine_consume(e, c);
         if (!c->active)
                 lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file,
@@ -325,7 +325,8 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
 static void update_conditions(struct lkg_engine *e)
 {
         for (size_t i = 0; i < e->n_components; i++)
-                lkg_component_update_condition(&e->components[i], &e->shown, !e->components[i].candidate);
+                lkg_component_update_condition(&e->components[i], &e->reports.shown,
+                                               !e->components[i].candidate);
 }
 
 /* Publishes the old document with the reason in the condition. This may fail for the same reason; then only the log has it. */
@@ -335,15 +336,16 @@ static void publish_failed(struct lkg_engine *e, struct lkg_served *undo, int ca
         struct lkg_error ignored;
 
         lkg_log_error("cannot publish, trying again in %" PRIu64 " ms: %s",
-                      e->retry_delay_ns / LKG_NSEC_PER_MSEC, why->message);
+                      e->clock.retry_delay_ns / LKG_NSEC_PER_MSEC, why->message);
         for (size_t i = 0; i < e->n_components; i++) {
                 take_back(e, &e->components[i], &undo[i]);
                 lkg_component_set_fault(&e->components[i], "failed to publish: %s", strerror(-cause));
-                e->components[i].publish_fault = true;
+                e->components[i].faults.of_publication = true;
         }
-        e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
-        e->retry_delay_ns =
-                2 * e->retry_delay_ns < LKG_RETRY_MAX_NS ? 2 * e->retry_delay_ns : LKG_RETRY_MAX_NS;
+        e->clock.retry_at_ns = lkg_boottime_ns() + e->clock.retry_delay_ns;
+        e->clock.retry_delay_ns = 2 * e->clock.retry_delay_ns < LKG_RETRY_MAX_NS
+                                          ? 2 * e->clock.retry_delay_ns
+                                          : LKG_RETRY_MAX_NS;
         update_conditions(e);
         if (lkg_publisher_number(e->publisher) > 0)
                 (void)publish(e, &ignored);
@@ -357,7 +359,7 @@ int lkg_engine_commit(struct lkg_engine *e)
 
         for (size_t i = 0; i < e->n_components; i++) {
                 lkg_component_remember(&e->components[i], &undo[i]);
-                if (e->components[i].publish_fault)
+                if (e->components[i].faults.of_publication)
                         lkg_component_clear_fault(&e->components[i]);
                 if (r >= 0)
                         r = prepare(e, &e->components[i], &undo[i], &err);
@@ -371,14 +373,14 @@ int lkg_engine_commit(struct lkg_engine *e)
         if (r < 0) {
                 publish_failed(e, undo, r, &err);
         } else {
-                e->retry_delay_ns = LKG_RETRY_MIN_NS;
+                e->clock.retry_delay_ns = LKG_RETRY_MIN_NS;
                 for (size_t i = 0; r > 0 && i < e->n_components; i++)
                         announce(e, &e->components[i], undo[i].number != 0);
                 if (r > 0)
                         e->hooks->persist_soon(e);
         }
         for (size_t i = 0; i < e->n_components; i++) {
-                e->components[i].lost_now = false;
+                e->components[i].faults.lost_now = false;
                 lkg_served_deinit(&undo[i]);
         }
         return r < 0 ? r : 0;
@@ -389,7 +391,7 @@ void lkg_engine_turn(struct lkg_engine *e, bool look)
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_component_note_ends(&e->components[i]);
         if (look) {
-                e->retry_at_ns = LKG_NEVER;
+                e->clock.retry_at_ns = LKG_NEVER;
                 lkg_engine_look(e);
         }
         for (size_t i = 0; i < e->n_components; i++) {

@@ -60,7 +60,7 @@ static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
                 lkg_component_note_base(c);
                 lkg_component_recover_previous(c);
                 if (c->dynamic && c->active &&
-                    (r = lkg_dynamic_resume(c->dynamic, c->active->sha256, &e->report)) < 0)
+                    (r = lkg_dynamic_resume(c->dynamic, c->active->sha256, &e->reports.setup)) < 0)
                         return r;
         }
         return 0;
@@ -78,12 +78,12 @@ static void open_claims(struct lkg_engine *e)
 static int open_engine(struct lkg_engine *e, struct lkg_error *err)
 {
         struct lkg_publication *previous = NULL;
-        int r = lkg_state_open(e->options.state_fd, &e->state, &e->report, err);
+        int r = lkg_state_open(e->options.state_fd, &e->state, &e->reports.setup, err);
 
         if (r >= 0)
                 r = lkg_engine_open_poison(e, err);
         if (r >= 0)
-                r = lkg_watch_open(&e->watch, e->options.source_fd, e->source_path, err);
+                r = lkg_watch_open(&e->watch, e->options.source_fd, e->paths.source, err);
         if (r >= 0)
                 r = lkg_publisher_open(e->options.runtime_fd, &e->publisher, &previous, err);
         if (r >= 0)
@@ -135,20 +135,21 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->options = *options;
         e->event = sd_event_ref(event);
         e->watch.fd = e->store.lock_fd = -EBADF;
-        e->persist_at_ns = e->retry_at_ns = e->poll_at_ns = e->orphan_at_ns = LKG_NEVER;
-        e->retry_delay_ns = LKG_RETRY_MIN_NS;
-        e->config_path = copy_or_null(options->config_path);
-        e->vendor_dir = copy_or_null(options->vendor_dir);
-        e->mount_point = copy_or_null(options->mount_point);
-        e->source_path = strdup(options->source_path);
-        e->settled = (struct lkg_settled){ .watch = &e->watch, .source_path = e->source_path };
-        r = e->source_path ? lkg_engine_load_config(e, &e->config, &e->report) : -ENOMEM;
+        e->clock.persist_at_ns = e->clock.retry_at_ns = e->clock.poll_at_ns = e->clock.orphan_at_ns =
+                LKG_NEVER;
+        e->clock.retry_delay_ns = LKG_RETRY_MIN_NS;
+        e->paths.config = copy_or_null(options->config_path);
+        e->paths.vendor = copy_or_null(options->vendor_dir);
+        e->paths.mount_point = copy_or_null(options->mount_point);
+        e->paths.source = strdup(options->source_path);
+        e->settled = (struct lkg_settled){ .watch = &e->watch, .source_path = e->paths.source };
+        r = e->paths.source ? lkg_engine_load_config(e, &e->config, &e->reports.setup) : -ENOMEM;
         if (r < 0)
                 (void)lkg_error_set(err, r, NULL, "configuration");
         else
                 r = open_engine(e, err);
         if (r < 0) {
-                lkg_report_append(report, &e->report);
+                lkg_report_append(report, &e->reports.setup);
                 lkg_engine_free(e);
                 return r;
         }
@@ -160,8 +161,8 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
 {
         if (!e)
                 return NULL;
-        sd_event_source_disable_unref(e->inotify);
-        sd_event_source_disable_unref(e->timer);
+        sd_event_source_disable_unref(e->sources.inotify);
+        sd_event_source_disable_unref(e->sources.timer);
         lkg_engine_unwatch_facts(e);
         e->places = lkg_places_free(e->places);
         e->probes = lkg_probes_free(e->probes);
@@ -178,15 +179,15 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
                 lkg_watch_deinit(&e->watch);
         lkg_settled_deinit(&e->settled);
         lkg_rules_deinit(&e->rules);
-        lkg_report_deinit(&e->report);
-        lkg_report_deinit(&e->reload_report);
-        lkg_report_deinit(&e->shown);
+        lkg_report_deinit(&e->reports.setup);
+        lkg_report_deinit(&e->reports.reload);
+        lkg_report_deinit(&e->reports.shown);
         lkg_config_free(e->config);
         sd_event_unref(e->event);
-        free(e->config_path);
-        free(e->vendor_dir);
-        free(e->source_path);
-        free(e->mount_point);
+        free(e->paths.config);
+        free(e->paths.vendor);
+        free(e->paths.source);
+        free(e->paths.mount_point);
         free(e);
         return NULL;
 }
@@ -252,7 +253,8 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         }
         e->settled.vouched_all = false;
         for (size_t i = 0; fresh && i < e->n_components; i++) {
-                int code = lkg_component_check_first(&e->components[i], e->source_path, e->mount_point, err);
+                int code = lkg_component_check_first(&e->components[i], e->paths.source,
+                                                     e->paths.mount_point, err);
 
                 if (code)
                         return fatal(e, code, err);
@@ -262,14 +264,15 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 (void)lkg_engine_finish_command(e, &e->components[i]);
         }
         lkg_engine_cycle(e, /* look= */ false);
-        if (lkg_publisher_number(e->publisher) == 0 && e->retry_at_ns != LKG_NEVER) {
+        if (lkg_publisher_number(e->publisher) == 0 && e->clock.retry_at_ns != LKG_NEVER) {
                 (void)lkg_error_set(err, -EIO, NULL, "the runtime directory cannot be written: %s.",
-                                    e->components[0].fault ? e->components[0].fault : "no publication");
+                                    e->components[0].faults.text ? e->components[0].faults.text
+                                                                 : "no publication");
                 return fatal(e, EX_IOERR, err);
         }
         (void)unlinkat(e->options.runtime_fd, LKG_STARTING_NAME, 0);
         for (size_t i = 0; i < e->n_components; i++) {
-                e->components[i].fallback_due = true;
+                e->components[i].due.fallback = true;
                 first = first || (e->components[i].active && e->components[i].state.last_good == 0);
         }
         if (first) /* after a power failure now, the node must have something to serve */
@@ -332,7 +335,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         lkg_config_free(old_config);
         if (lkg_engine_reload_dynamic(e, &ignored) < 0)
                 lkg_log_error("dynamic configuration is off: %s", ignored.message);
-        lkg_engine_unwatch_facts(e); /* e->facts is indexed by component */
+        lkg_engine_unwatch_facts(e); /* e->sources.facts is indexed by component */
         if (lkg_engine_open_facts(e, &ignored) < 0 || lkg_engine_watch_facts(e) < 0)
                 lkg_log_error("cannot watch what is known about the components: %s", ignored.message);
         return 0;
@@ -345,25 +348,25 @@ void lkg_engine_reload(struct lkg_engine *e)
         struct lkg_error err = { 0 };
         int r = lkg_engine_load_config(e, &next, &report);
 
-        lkg_report_deinit(&e->reload_report);
+        lkg_report_deinit(&e->reports.reload);
         if (r < 0) {
-                lkg_report_add(&e->reload_report, LKG_ERROR, 4011, NULL,
+                lkg_report_add(&e->reports.reload, LKG_ERROR, 4011, NULL,
                                "the configuration was not reloaded, the one before stays in force");
-                lkg_report_append(&e->reload_report, &report);
+                lkg_report_append(&e->reports.reload, &report);
                 lkg_log_error("the configuration was not reloaded: %zu findings", report.n_findings);
         } else {
                 lkg_engine_persist(e); /* new components read their history from disk */
-                lkg_config_keep_mount(e->config, next, &e->reload_report);
-                lkg_report_deinit(&e->report);
-                lkg_report_append(&e->report, &report);
+                lkg_config_keep_mount(e->config, next, &e->reports.reload);
+                lkg_report_deinit(&e->reports.setup);
+                lkg_report_append(&e->reports.setup, &report);
                 r = apply_config(e, next, &err);
                 if (r < 0)
                         lkg_log_error("the configuration was not reloaded: %s", err.message);
                 else
                         lkg_log_notice("the configuration was reloaded");
         }
-        for (size_t i = 0; i < e->reload_report.n_findings; i++)
-                lkg_log_notice("%s", e->reload_report.findings[i].text);
+        for (size_t i = 0; i < e->reports.reload.n_findings; i++)
+                lkg_log_notice("%s", e->reports.reload.findings[i].text);
         lkg_report_deinit(&report);
         lkg_engine_mark_findings(e);
         e->settled.new_stacks = r >= 0;
@@ -377,8 +380,8 @@ void lkg_engine_reload(struct lkg_engine *e)
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report)
 {
         const struct lkg_config_options options = {
-                .path = e->config_path,
-                .vendor_dir = e->vendor_dir,
+                .path = e->paths.config,
+                .vendor_dir = e->paths.vendor,
                 .trust_any_owner = e->options.trust_any_owner,
         };
 
@@ -391,8 +394,8 @@ int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
         if (!e->components)
                 return lkg_error_set(err, -ENOMEM, NULL, "components");
         for (size_t i = 0; i < e->config->n_components; i++) {
-                int r = lkg_component_init(&e->components[i], lkg_engine_env(e), (unsigned)i, &e->report,
-                                           err);
+                int r = lkg_component_init(&e->components[i], lkg_engine_env(e), (unsigned)i,
+                                           &e->reports.setup, err);
 
                 if (r < 0)
                         return r;
@@ -404,15 +407,15 @@ int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err)
 {
         struct lkg_manifest_rules rules;
-        size_t before = e->report.n_findings;
-        int r = lkg_rules_build(e->config, e->options.source_fd, e->source_path, &rules, &e->report);
+        size_t before = e->reports.setup.n_findings;
+        int r = lkg_rules_build(e->config, e->options.source_fd, e->paths.source, &rules, &e->reports.setup);
 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "rules");
         lkg_rules_deinit(&e->rules);
         e->rules = rules;
-        for (size_t i = before; i < e->report.n_findings; i++)
-                lkg_log_warning("%s: %s", e->source_path, e->report.findings[i].text);
+        for (size_t i = before; i < e->reports.setup.n_findings; i++)
+                lkg_log_warning("%s: %s", e->paths.source, e->reports.setup.findings[i].text);
         return 0;
 }
 

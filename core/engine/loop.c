@@ -48,11 +48,11 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
         const struct lkg_where where = { .file = LKG_FALLBACK_DIR };
         struct lkg_component *c = lkg_component_find(e->components, e->n_components, m->text);
 
-        if (!c || (m->result == 0 && c->fallback_findings.n_findings == 0))
+        if (!c || (m->result == 0 && c->findings.fallback.n_findings == 0))
                 return;
-        lkg_report_deinit(&c->fallback_findings);
+        lkg_report_deinit(&c->findings.fallback);
         if (m->result < 0)
-                lkg_report_add(&c->fallback_findings, LKG_WARNING, 4002, &where,
+                lkg_report_add(&c->findings.fallback, LKG_WARNING, 4002, &where,
                                "the fallback copy of %s cannot be written: %s", c->config->file,
                                strerror(-m->result));
         if (e->started)
@@ -72,13 +72,13 @@ static void persist_component(struct lkg_engine *e, struct lkg_component *c)
         else if (c->active && lkg_history_find(&c->history, c->active->number) &&
                  c->state.last_good != c->active->number) {
                 c->state.last_good = c->active->number;
-                c->state_changed = true;
+                c->due.record = true;
         }
-        if (c->state_changed)
+        if (c->due.record)
                 (void)lkg_engine_save_record(e, c, &c->state);
-        if (!c->fallback_due)
+        if (!c->due.fallback)
                 return;
-        c->fallback_due = false;
+        c->due.fallback = false;
         ask_fallback(e, c);
 }
 
@@ -94,14 +94,14 @@ static void soon(uint64_t *at_ns, uint64_t *last_ns, uint64_t quiet_ns)
 
 void lkg_engine_persist_soon(struct lkg_engine *e)
 {
-        soon(&e->persist_at_ns, &e->persist_last_ns, LKG_PERSIST_NS);
+        soon(&e->clock.persist_at_ns, &e->clock.persist_last_ns, LKG_PERSIST_NS);
 }
 
 void lkg_engine_persist(struct lkg_engine *e)
 {
         struct lkg_error err = { 0 };
 
-        e->persist_at_ns = LKG_NEVER;
+        e->clock.persist_at_ns = LKG_NEVER;
         for (size_t i = 0; i < e->n_components; i++)
                 persist_component(e, &e->components[i]);
         lkg_components_collect(e->components, e->n_components, &e->store);
@@ -121,8 +121,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 void lkg_engine_arm(struct lkg_engine *e)
 {
-        uint64_t at =
-                earlier(earlier(e->persist_at_ns, e->retry_at_ns), earlier(e->poll_at_ns, e->orphan_at_ns));
+        uint64_t at = earlier(earlier(e->clock.persist_at_ns, e->clock.retry_at_ns),
+                              earlier(e->clock.poll_at_ns, e->clock.orphan_at_ns));
 
         at = earlier(at, lkg_watch_deadline(&e->watch));
         for (size_t i = 0; i < e->n_components; i++)
@@ -130,11 +130,11 @@ void lkg_engine_arm(struct lkg_engine *e)
                                          lkg_component_trial_deadline(&e->components[i], e->config)));
         at = earlier(at, lkg_engine_starts_deadline(e));
         if (at == LKG_NEVER) {
-                (void)sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
+                (void)sd_event_source_set_enabled(e->sources.timer, SD_EVENT_OFF);
                 return;
         }
-        (void)sd_event_source_set_time(e->timer, at / 1000 + 1);
-        (void)sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_time(e->sources.timer, at / 1000 + 1);
+        (void)sd_event_source_set_enabled(e->sources.timer, SD_EVENT_ONESHOT);
 }
 
 static bool due(uint64_t *at_ns, uint64_t now_ns)
@@ -154,14 +154,14 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         (void)source;
         (void)usec;
         drained = lkg_watch_drain(&e->watch, now); /* a writer may have just closed its file */
-        look = due(&e->retry_at_ns, now);
-        look = due(&e->poll_at_ns, now) || look;
-        persist = due(&e->persist_at_ns, now);
+        look = due(&e->clock.retry_at_ns, now);
+        look = due(&e->clock.poll_at_ns, now) || look;
+        persist = due(&e->clock.persist_at_ns, now);
         /* After a burst, look at everything: that finds changes that inotify does not report (mmap, another hard link). */
         if (look || persist)
                 lkg_watch_touch(&e->watch, NULL);
         look = lkg_watch_tick(&e->watch, now) || drained || look || persist;
-        if (due(&e->orphan_at_ns, now)) {
+        if (due(&e->clock.orphan_at_ns, now)) {
                 lkg_log_notice("no supervisor and no file server for 30 s, exiting");
                 lkg_engine_stop(e);
                 return sd_event_exit(e->event, 0);
@@ -192,12 +192,12 @@ static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *u
 
 int lkg_engine_add_sources(struct lkg_engine *e)
 {
-        int r = sd_event_add_io(e->event, &e->inotify, e->watch.fd, EPOLLIN, on_inotify, e);
+        int r = sd_event_add_io(e->event, &e->sources.inotify, e->watch.fd, EPOLLIN, on_inotify, e);
 
         if (r >= 0)
-                r = sd_event_add_time(e->event, &e->timer, CLOCK_BOOTTIME, 0, 1000, on_timer, e);
+                r = sd_event_add_time(e->event, &e->sources.timer, CLOCK_BOOTTIME, 0, 1000, on_timer, e);
         if (r >= 0)
-                r = sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
+                r = sd_event_source_set_enabled(e->sources.timer, SD_EVENT_OFF);
         return r;
 }
 
@@ -205,6 +205,6 @@ void lkg_engine_stop(struct lkg_engine *e)
 {
         /* lkgfs may be about to be removed, and a base that was there before may be gone by now. */
         for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].fallback_due = true;
+                e->components[i].due.fallback = true;
         lkg_engine_persist(e);
 }

@@ -40,7 +40,7 @@ static int open_store(struct lkg_engine *e, struct lkg_error *err)
                 return lock->result;
         }
         taken = (struct lkg_store_lock){ .fd = lock->fd, .read_only = lock->read_only };
-        return lkg_store_open_locked(e->options.state_fd, &taken, &e->store, &e->report, err);
+        return lkg_store_open_locked(e->options.state_fd, &taken, &e->store, &e->reports.setup, err);
 }
 
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
@@ -54,14 +54,14 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
         if (r == -EBUSY || r == -ENOMEM)
                 return r;
         if (r == -EPROTO) { /* the store stays as it is; the node is still served */
-                lkg_report_add(&e->report, LKG_ERROR, 6010, NULL,
+                lkg_report_add(&e->reports.setup, LKG_ERROR, 6010, NULL,
                                "%s; remote configuration, bad list and trial are off until the next start",
                                err->message);
                 lkg_log_error("dynamic configuration is off: %s", err->message);
                 return 0;
         }
         lkg_report_add(
-                &e->report, LKG_WARNING, 6013, NULL,
+                &e->reports.setup, LKG_WARNING, 6013, NULL,
                 "the state directory cannot be written: %s; remote configuration, bad list and trial are "
                 "off until the next start",
                 err->message);
@@ -90,19 +90,19 @@ static void load_active(struct lkg_engine *e, struct lkg_component *c)
                         : lkg_component_restore_base(c, lkg_engine_env(e), &active, &err);
 
         if (r >= 0) {
-                c->unloaded = c->unread = false;
+                c->loss.unloaded = c->loss.unread = false;
                 return;
         }
-        if (!c->unloaded)
+        if (!c->loss.unloaded)
                 lkg_log(LOG_ERR, &fields, "the checkpoint of what was active cannot be used: %s",
                         err.message);
-        c->unread = c->active && !lkg_checkpoint_is_lost(r);
+        c->loss.unread = c->active && !lkg_checkpoint_is_lost(r);
         say_uid(reason, sizeof(reason), err.code == -EKEYREJECTED ? err.message : "failed to load current",
                 &active);
         event.known = err.code == -EKEYREJECTED;
         (void)snprintf(fault, sizeof(fault), "%.500s", err.message);
-        c->unloaded = c->unread || lkg_engine_step(e, c, &event, &err) < 0;
-        if (!c->unloaded)
+        c->loss.unloaded = c->loss.unread || lkg_engine_step(e, c, &event, &err) < 0;
+        if (!c->loss.unloaded)
                 return;
         lkg_component_keep_without_base(c, fault);
         lkg_engine_retry_by(e, lkg_boottime_ns() + LKG_RETRY_MAX_NS);
@@ -126,7 +126,7 @@ void lkg_engine_restore_dynamic(struct lkg_engine *e)
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *c = &e->components[i];
 
-                lkg_component_learn_version(c, &e->report);
+                lkg_component_learn_version(c, &e->reports.setup);
                 if (c->dynamic && !c->base)
                         restore(e, c);
         }
@@ -140,22 +140,22 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
 
         for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
                 struct lkg_component *c = &e->components[i];
-                size_t before = e->report.n_findings;
+                size_t before = e->reports.setup.n_findings;
                 bool opened = !c->dynamic;
                 int r = c->dynamic ? 0
                                    : lkg_dynamic_open(&e->store, e->config, c->config, &c->dynamic,
-                                                      &e->report, err);
+                                                      &e->reports.setup, err);
 
                 if (r == -ENOMEM)
                         return r;
                 if (r < 0) {
-                        lkg_report_add(&e->report, LKG_WARNING, 6013, NULL,
+                        lkg_report_add(&e->reports.setup, LKG_WARNING, 6013, NULL,
                                        "component %s has no memory for remote configuration: %s",
                                        c->config->name, err->message);
                         continue;
                 }
                 if (opened && lkg_component_is_remote(c, e->config) &&
-                    lkg_report_has_code(&e->report, before, 4005))
+                    lkg_report_has_code(&e->reports.setup, before, 4005))
                         lkg_component_set_lost(
                                 c, "what was remembered of remote configuration, its record is damaged");
                 lkg_engine_check_pin(e, c);
@@ -173,7 +173,7 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 if (!c->dynamic)
                         continue;
                 lkg_dynamic_configure(c->dynamic, e->config, c->config);
-                lkg_report_deinit(&c->remote_findings); /* found again by the current rules */
+                lkg_report_deinit(&c->assigned.findings); /* found again by the current rules */
                 lkg_component_note_tried(c, false);
                 if (!lkg_component_is_remote(
                             c, e->config)) { /* switched off, or another component follows it now */
@@ -196,15 +196,16 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
 
         if (why->code == -ENOMEM)
                 lkg_engine_out_of_memory(e);
-        if (strcmp(c->untried, why->message) != 0) {
+        if (strcmp(c->assigned.untried, why->message) != 0) {
                 lkg_log(LOG_ERR, &fields, "cannot try what is assigned, trying again: %s", why->message);
-                (void)snprintf(c->untried, sizeof(c->untried), "%.500s", why->message);
+                (void)snprintf(c->assigned.untried, sizeof(c->assigned.untried), "%.500s", why->message);
         }
-        c->try_pause_ns = c->try_pause_ns == 0                     ? LKG_RETRY_MIN_NS
-                          : 2 * c->try_pause_ns < TRY_PAUSE_MAX_NS ? 2 * c->try_pause_ns
-                                                                   : TRY_PAUSE_MAX_NS;
-        c->try_at_ns = lkg_boottime_ns() + c->try_pause_ns;
-        lkg_engine_retry_by(e, c->try_at_ns);
+        c->assigned.try_pause_ns = c->assigned.try_pause_ns == 0 ? LKG_RETRY_MIN_NS
+                                   : 2 * c->assigned.try_pause_ns < TRY_PAUSE_MAX_NS
+                                           ? 2 * c->assigned.try_pause_ns
+                                           : TRY_PAUSE_MAX_NS;
+        c->assigned.try_at_ns = lkg_boottime_ns() + c->assigned.try_pause_ns;
+        lkg_engine_retry_by(e, c->assigned.try_at_ns);
 }
 
 /* Return: is it marked? Without a mark, every cycle would try it. */
@@ -232,14 +233,14 @@ static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_slot_wish wish;
         char words[256], held_back[256] = "";
-        bool go_on, may = !c->slot_needed ||
+        bool go_on, may = !c->slots.needed ||
                           lkg_places_may_switch(e->places, &c->dynamic->pointers.assigned, held_back);
 
         lkg_component_slot_wish(c, lkg_places_newest(e->places), lkg_realtime_ns(), &wish);
         wish.any = wish.any && may;
         go_on = lkg_rollout_lets_go(lkg_places_slot(e->places, &wish, words),
                                     e->config->remote.rollout_slots == LKG_SLOTS_PREFER);
-        go_on = !c->slot_needed || (wish.any && go_on);
+        go_on = !c->slots.needed || (wish.any && go_on);
         if (!go_on && may && *c->dynamic->waiting) {
                 (void)snprintf(held_back, sizeof(held_back), "%.130s; %.120s", words, c->dynamic->waiting);
                 may = false;
@@ -257,10 +258,10 @@ static bool judge_assigned(struct lkg_engine *e, struct lkg_component *c, const 
 
         switch (lkg_component_blame(c, tried, &syntax)) {
         case LKG_TRIED_GOOD:
-                c->slot_needed = lkg_component_needs_slot(c);
+                c->slots.needed = lkg_component_needs_slot(c);
                 if (!has_slot(e, c))
                         break;
-                c->slot_needed = false;
+                c->slots.needed = false;
                 if (lkg_engine_step(e, c, &good, &err) < 0)
                         try_later(e, c, &err);
                 break;
@@ -269,7 +270,7 @@ static bool judge_assigned(struct lkg_engine *e, struct lkg_component *c, const 
                 return condemn_assigned(e, c, syntax ? LKG_BAD_PARSE : LKG_BAD_INVALID,
                                         syntax ? "failed to parse current" : "failed to validate current");
         case LKG_TRIED_WAIT:
-                c->slot_needed = false; /* who cannot use a slot leaves it to others */
+                c->slots.needed = false; /* who cannot use a slot leaves it to others */
                 return true;
         }
         return false;
@@ -302,9 +303,9 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
         struct lkg_error err = { 0 };
 
         say_uid(reason, sizeof(reason), "failed to validate current", &c->dynamic->pointers.active);
-        lkg_report_append(&c->remote_findings, forbidden);
+        lkg_report_append(&c->assigned.findings, forbidden);
         if (lkg_engine_step(e, c, &event, &err) < 0)
-                c->guard_unchecked = true;
+                c->due.guard = true;
 }
 
 /* ---- steps before a publication ---- */
@@ -323,12 +324,12 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                         (void)lkg_engine_step(e, c, &settle, &err);
                 return;
         }
-        if (c->unloaded)
+        if (c->loss.unloaded)
                 load_active(e, c);
-        if (c->guard_unchecked && c->base && lkg_component_local(c) && c->candidate) {
+        if (c->due.guard && c->base && lkg_component_local(c) && c->candidate) {
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report forbidden = LKG_REPORT_INIT;
 
-                c->guard_unchecked = false;
+                c->due.guard = false;
                 if (lkg_component_check_guard(c, c->candidate, &forbidden) >= 0 &&
                     forbidden.n_severity[LKG_ERROR] > 0)
                         condemn_active(e, c, &forbidden);
@@ -339,13 +340,13 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
                 if (bad)
                         lkg_component_explain_assigned(c, lkg_engine_env(e), bad);
-                else if (lkg_boottime_ns() < c->try_at_ns)
-                        lkg_engine_retry_by(e, c->try_at_ns);
+                else if (lkg_boottime_ns() < c->assigned.try_at_ns)
+                        lkg_engine_retry_by(e, c->assigned.try_at_ns);
                 else if (!lkg_component_was_tried(c) && has_slot(e, c))
                         try_assigned(e, c);
-                c->slot_needed = c->slot_needed && !bad;
+                c->slots.needed = c->slots.needed && !bad;
         } else {
-                c->slot_needed = false;
+                c->slots.needed = false;
         }
         (void)has_slot(e, c);
         if (lkg_component_load_good(c, lkg_engine_env(e), &err) < 0)

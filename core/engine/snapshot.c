@@ -9,7 +9,7 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
 {
         char message[LKG_EVENT_TEXT_MAX];
 
-        if (!c->api_findings || !e->config->remote.events)
+        if (!c->findings.api || !e->config->remote.events)
                 return;
         lkg_component_event_text(c, source, words, message);
         lkg_places_event(e->places, warning, reason, message);
@@ -36,10 +36,10 @@ void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c)
                 .reason = c->condition.reason,
                 .message = c->condition.message,
                 .transition_ns = c->condition.transition_ns,
-                .figures = *c->slot_words != '\0',
+                .figures = *c->slots.words != '\0',
         };
 
-        if (!c->api_findings)
+        if (!c->findings.api)
                 return;
         tell_activated(e, c);
         lkg_places_published(e->places, &condition);
@@ -56,7 +56,7 @@ const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
                 .state = &e->state,
                 .poison = &e->poison,
                 .source_fd = e->options.source_fd,
-                .source_path = e->source_path,
+                .source_path = e->paths.source,
                 .settled = &e->settled,
                 .store = &e->store,
         };
@@ -65,9 +65,9 @@ const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
 
 void lkg_engine_mark_findings(struct lkg_engine *e)
 {
-        lkg_report_deinit(&e->shown);
-        lkg_report_append(&e->shown, &e->report);
-        lkg_report_append(&e->shown, &e->reload_report);
+        lkg_report_deinit(&e->reports.shown);
+        lkg_report_append(&e->reports.shown, &e->reports.setup);
+        lkg_report_append(&e->reports.shown, &e->reports.reload);
 }
 
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
@@ -80,14 +80,14 @@ int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot save the state: %s", err.message);
         else
-                c->state_changed = false;
+                c->due.record = false;
         return r;
 }
 
 void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns)
 {
-        if (e->retry_at_ns > at_ns)
-                e->retry_at_ns = at_ns;
+        if (e->clock.retry_at_ns > at_ns)
+                e->clock.retry_at_ns = at_ns;
 }
 
 /* ---- engine-snapshot ---- */
@@ -99,13 +99,13 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
         for (size_t i = 0; i < e->n_components; i++) {
                 const struct lkg_component *c = &e->components[i];
 
-                if (c->api_findings) {
+                if (c->findings.api) {
                         lkg_places_status(e->places, &ret->remote[i]);
                         ret->remote[i].restart_ns = lkg_component_planned_restart(c);
                 }
                 ret->components[i] = (struct lkg_snapshot_component){
                         .component = c,
-                        .remote = c->api_findings ? &ret->remote[i] : NULL,
+                        .remote = c->findings.api ? &ret->remote[i] : NULL,
                 };
         }
         ret->snapshot = (struct lkg_snapshot){
@@ -113,7 +113,7 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
                 .components = ret->components,
                 .n_components = e->n_components,
                 .rules = &e->rules,
-                .findings = &e->shown,
+                .findings = &e->reports.shown,
                 .now_ns = lkg_realtime_ns(),
         };
 }

@@ -123,7 +123,7 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
         }
         if (event->len > 0 && strcmp(event->name, LKG_FACT_PLAN) == 0) {
                 for (size_t i = 0; i < e->n_components; i++)
-                        if (e->facts[i] == source && e->components[i].api_findings)
+                        if (e->sources.facts[i] == source && e->components[i].findings.api)
                                 lkg_places_kick(
                                         e->places); /* status/<c>/remote shows when the restart is due */
                 return 0;
@@ -134,12 +134,12 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *c = &e->components[i];
 
-                if (e->facts[i] != source || !c->facts)
+                if (e->sources.facts[i] != source || !c->facts)
                         continue;
                 if (lkg_facts_load(c->facts) < 0)
                         lkg_log(LOG_ERR, none, "cannot read what is known about %s: out of memory",
                                 c->config->name);
-                lkg_component_learn_version(c, &e->report);
+                lkg_component_learn_version(c, &e->reports.setup);
                 learn(e, c);
         }
         return 0;
@@ -169,10 +169,10 @@ int lkg_engine_watch_facts(struct lkg_engine *e)
         for (size_t i = 0; r >= 0 && i < e->n_components; i++) {
                 struct lkg_facts *facts = e->components[i].facts;
 
-                if (!facts || e->facts[i])
+                if (!facts || e->sources.facts[i])
                         continue;
-                r = sd_event_add_inotify_fd(e->event, &e->facts[i], facts->dirfd, IN_MOVED_TO | IN_DELETE,
-                                            on_facts, e);
+                r = sd_event_add_inotify_fd(e->event, &e->sources.facts[i], facts->dirfd,
+                                            IN_MOVED_TO | IN_DELETE, on_facts, e);
                 /* A write between reading the files and adding the watch causes no event. The callers read the layers next. */
                 if (r >= 0)
                         r = lkg_facts_load(facts);
@@ -186,8 +186,8 @@ int lkg_engine_watch_facts(struct lkg_engine *e)
 
 void lkg_engine_unwatch_facts(struct lkg_engine *e)
 {
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(e->facts); i++)
-                e->facts[i] = sd_event_source_disable_unref(e->facts[i]);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(e->sources.facts); i++)
+                e->sources.facts[i] = sd_event_source_disable_unref(e->sources.facts[i]);
 }
 
 /* ---- restarts ---- */
@@ -203,7 +203,7 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_message m;
 
         if (c->config->restart.policy == LKG_RESTART_NEVER || !c->active || !e->server.supervisor ||
-            c->answers_start || !e->started || !lkg_component_runs_older(c))
+            c->process.answers_start || !e->started || !lkg_component_runs_older(c))
                 return;
         lkg_message_init(&m, LKG_MSG_RESTART);
         m.component = c->index;
@@ -260,7 +260,7 @@ static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, 
                 why ? ", not counted: " : "", why ? why : "");
         r = lkg_engine_step(e, c, &event, &err);
         if (r >= 0 || !by_command) /* it is a start, whatever the disk says */
-                c->n_starts++;
+                c->counts.starts++;
         return r;
 }
 
@@ -294,7 +294,7 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
                 (void)decide_start(e, c, s->pid, s->start_time, /* by_command= */ false);
         lkg_engine_update_alive(e, c);
         e->hooks->cycle(e, /* look= */ false);
-        c->answers_start = false;
+        c->process.answers_start = false;
         if (is_new)
                 forget_restart(e, c);
         if (!s->generation || !c->active || c->active->number == s->generation)
@@ -313,16 +313,16 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
 /* Reported twice (by a file server and its successor) while the service manager is being asked: both get the answer. */
 static bool is_asked_for(const struct lkg_engine *e, const struct lkg_starting *s)
 {
-        for (size_t i = 0; i < e->n_starting; i++)
-                if (e->starting[i].pid == s->pid && e->starting[i].start_time == s->start_time)
-                        return e->n_starting < LKG_STARTING_MAX;
+        for (size_t i = 0; i < e->starts.n; i++)
+                if (e->starts.items[i].pid == s->pid && e->starts.items[i].start_time == s->start_time)
+                        return e->starts.n < LKG_STARTING_MAX;
         return false;
 }
 
 static bool must_ask(const struct lkg_engine *e, const struct lkg_component *c)
 {
         return c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING && *c->config->match.unit &&
-               e->server.supervisor && e->n_starting < LKG_STARTING_MAX;
+               e->server.supervisor && e->starts.n < LKG_STARTING_MAX;
 }
 
 void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
@@ -347,7 +347,7 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
                 lkg_engine_look_before_start(e);
         is_new = note_start(e, m); /* also asks the supervisor */
         if ((is_new && must_ask(e, c)) || is_asked_for(e, &s)) {
-                e->starting[e->n_starting++] = s;
+                e->starts.items[e->starts.n++] = s;
                 e->hooks->arm(e);
                 return;
         }
@@ -360,8 +360,8 @@ void lkg_engine_resolve_starts(struct lkg_engine *e)
 {
         uint64_t now = lkg_boottime_ns();
 
-        for (size_t i = 0; i < e->n_starting;) {
-                const struct lkg_starting s = e->starting[i];
+        for (size_t i = 0; i < e->starts.n;) {
+                const struct lkg_starting s = e->starts.items[i];
                 struct lkg_component *c = &e->components[s.component];
                 bool automatic;
                 int r;
@@ -370,7 +370,7 @@ void lkg_engine_resolve_starts(struct lkg_engine *e)
                         i++;
                         continue;
                 }
-                e->starting[i] = e->starting[--e->n_starting];
+                e->starts.items[i] = e->starts.items[--e->starts.n];
                 r = finish(e, &s);
                 if (s.peer)
                         lkg_server_done(s.peer, s.ticket, r, lkg_publisher_number(e->publisher));
@@ -380,18 +380,19 @@ void lkg_engine_resolve_starts(struct lkg_engine *e)
 
 void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *peer)
 {
-        for (size_t i = 0; i < e->n_starting; i++)
-                if (e->starting[i].peer == peer)
-                        e->starting[i].peer = NULL; /* its successor asks again; the start still counts */
+        for (size_t i = 0; i < e->starts.n; i++)
+                if (e->starts.items[i].peer == peer)
+                        e->starts.items[i].peer =
+                                NULL; /* its successor asks again; the start still counts */
 }
 
 uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e)
 {
         uint64_t first = LKG_NEVER;
 
-        for (size_t i = 0; i < e->n_starting; i++)
-                if (e->starting[i].deadline_ns < first)
-                        first = e->starting[i].deadline_ns;
+        for (size_t i = 0; i < e->starts.n; i++)
+                if (e->starts.items[i].deadline_ns < first)
+                        first = e->starts.items[i].deadline_ns;
         return first;
 }
 

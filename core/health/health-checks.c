@@ -111,17 +111,17 @@ static const char *url_of_document(struct lkg_component *c)
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         bool remote = c->config->health.http.allow_remote;
 
-        if (!c->active || (c->health_generation == c->active->number && c->health_remote == remote))
-                return c->health_url;
+        if (!c->active || (c->health.generation == c->active->number && c->health.remote == remote))
+                return c->health.url;
         if (lkg_component_effective(c, &effective) < 0)
-                return c->health_url; /* no memory: the next cycle tries again */
-        c->health_generation = c->active->number;
-        c->health_remote = remote;
-        *c->health_url = '\0';
-        c->health_off = effective ? find_endpoint(c->config, effective, c->health_url) : "";
-        if (*c->health_off)
-                lkg_log(LOG_WARNING, &fields, "trial.health.http.url auto: %s", c->health_off);
-        return c->health_url;
+                return c->health.url; /* no memory: the next cycle tries again */
+        c->health.generation = c->active->number;
+        c->health.remote = remote;
+        *c->health.url = '\0';
+        c->health.off = effective ? find_endpoint(c->config, effective, c->health.url) : "";
+        if (*c->health.off)
+                lkg_log(LOG_WARNING, &fields, "trial.health.http.url auto: %s", c->health.off);
+        return c->health.url;
 }
 
 static bool is_auto(const struct lkg_component *c)
@@ -141,14 +141,14 @@ static const char *endpoint(struct lkg_component *c)
 static bool see(struct lkg_component *c, enum lkg_check check, enum lkg_health_state health,
                 const char *words)
 {
-        bool same = c->health[check] == health;
+        bool same = c->health.state[check] == health;
 
-        if (same && strcmp(c->health_words[check], words) == 0)
+        if (same && strcmp(c->health.words[check], words) == 0)
                 return false;
-        c->health[check] = health;
-        (void)snprintf(c->health_words[check], sizeof(c->health_words[check]), "%s", words);
+        c->health.state[check] = health;
+        (void)snprintf(c->health.words[check], sizeof(c->health.words[check]), "%s", words);
         if (health == LKG_HEALTH_BAD)
-                (void)snprintf(c->health_last_bad[check], sizeof(c->health_last_bad[check]),
+                (void)snprintf(c->health.last_bad[check], sizeof(c->health.last_bad[check]),
                                "%.100s, when it was last asked", words);
         return !same;
 }
@@ -171,7 +171,7 @@ bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, con
                 health = lkg_places_node_health(places, words);
         changed = see(c, LKG_CHECK_NODE, health, words);
         health = lkg_probes_health(probes, c->index, words);
-        if (health == LKG_HEALTH_OFF && is_auto(c) && c->health_off)
-                (void)snprintf(words, sizeof(words), "%s", c->health_off);
+        if (health == LKG_HEALTH_OFF && is_auto(c) && c->health.off)
+                (void)snprintf(words, sizeof(words), "%s", c->health.off);
         return see(c, LKG_CHECK_HTTP, health, words) || changed;
 }

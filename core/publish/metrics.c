@@ -131,10 +131,11 @@ static void put_counts(struct lkg_buf *buf, const struct lkg_component *c)
                 { "lkgfs_drift_fields",
                   "Fields in which the running process differs from the served document.", count_drift(c) },
                 { "lkgfs_generations_total", "Generations published since the engine started.",
-                  c->n_published },
-                { "lkgfs_refusals_total", "Candidates refused since the engine started.", c->n_refused },
+                  c->counts.published },
+                { "lkgfs_refusals_total", "Candidates refused since the engine started.",
+                  c->counts.refused },
                 { "lkgfs_component_starts_total", "Starts of the component seen since the engine started.",
-                  c->n_starts },
+                  c->counts.starts },
                 { "lkgfs_trial_running", "1 while a configuration is on trial.", running },
                 { "lkgfs_trial_deadline_timestamp_seconds",
                   "When the trial passes; absent while its clock stands still.", deadline / LKG_NSEC_PER_SEC,
@@ -161,18 +162,18 @@ static void put_words(struct lkg_buf *buf, const struct lkg_component *c)
         put_help(buf, "lkgfs_rollbacks_total",
                  "Rollbacks to the last known good since the engine started, by reason.");
         for (size_t i = 0; i < _LKG_ROLLBACK_MAX; i++)
-                put_labelled(buf, "lkgfs_rollbacks_total", c, "reason", reasons[i], c->n_rollbacks[i]);
+                put_labelled(buf, "lkgfs_rollbacks_total", c, "reason", reasons[i], c->counts.rollbacks[i]);
         put_help(buf, "lkgfs_healthy",
                  "1 if a check of the component's health is good, 0 if it is bad; absent if it does not "
                  "answer.");
         for (size_t i = 0; i < _LKG_CHECK_MAX; i++)
-                if (c->health[i] == LKG_HEALTH_GOOD || c->health[i] == LKG_HEALTH_BAD)
+                if (c->health.state[i] == LKG_HEALTH_GOOD || c->health.state[i] == LKG_HEALTH_BAD)
                         put_labelled(buf, "lkgfs_healthy", c, "check", lkg_check_names[i],
-                                     c->health[i] == LKG_HEALTH_GOOD);
+                                     c->health.state[i] == LKG_HEALTH_GOOD);
         put_help(buf, "lkgfs_findings", "Findings, by severity.");
         for (int i = 0; i < _LKG_SEVERITY_MAX; i++)
                 put_labelled(buf, "lkgfs_findings", c, "severity", lkg_severity_name((enum lkg_severity)i),
-                             c->n_findings[i]);
+                             c->findings.n[i]);
 }
 
 /* ---- API server ---- */

@@ -150,8 +150,8 @@ void lkg_status_render_trial(const struct lkg_status_context *x, struct lkg_buf 
         put(buf, "extended", "%s", trial->extended ? "yes" : "no");
         for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
                 lkg_buf_printf(buf, "health_%s=%s%s%s%s\n", lkg_check_name((enum lkg_check)i),
-                               lkg_health_name(c->health[i]), *c->health_words[i] ? ": " : "",
-                               c->health_words[i], judged_as(trial, i, c->health[i]));
+                               lkg_health_name(c->health.state[i]), *c->health.words[i] ? ": " : "",
+                               c->health.words[i], judged_as(trial, i, c->health.state[i]));
 }
 
 /* ---- rollout ---- */
@@ -163,9 +163,9 @@ void lkg_status_render_rollout(const struct lkg_status_context *x, struct lkg_bu
         if (!s || !s->any)
                 return;
         put(buf, "state", "%s",
-            x->component->slot_needed ? lkg_slot_verdict_name(s->verdict)
-            : s->own >= 0             ? "in trial"
-                                      : "none");
+            x->component->slots.needed ? lkg_slot_verdict_name(s->verdict)
+            : s->own >= 0              ? "in trial"
+                                       : "none");
         put(buf, "max_in_trial", "%u", s->max_in_trial);
         put(buf, "max_failures", "%u", s->max_failures);
         put(buf, "in_trial", "%u", s->counts.n_held);
@@ -177,7 +177,7 @@ void lkg_status_render_rollout(const struct lkg_status_context *x, struct lkg_bu
                 put(buf, "slot", "%s", "");
         else
                 put(buf, "slot", "%d", s->own);
-        put_masked(buf, "waiting", x->component->slot_words);
+        put_masked(buf, "waiting", x->component->slots.words);
 }
 
 /* ---- remote: everything that determines whether this node gets the fleet's configuration ---- */

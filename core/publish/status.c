@@ -185,7 +185,7 @@ static void put_rejected(struct lkg_json *json, const struct lkg_component *c)
         const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &lkg_component_pointers(c)->assigned) : NULL;
         bool avoided = !bad && d && lkg_component_verdict(c) == LKG_AVOID;
 
-        if (!bad && !avoided && !c->rejected_ns)
+        if (!bad && !avoided && !c->served.rejected_ns)
                 return;
         lkg_json_map(json, "rejected", LKG_JSON_AROUND);
         lkg_json_foreign(json, "source", bad ? bad->id : "local");
@@ -196,7 +196,7 @@ static void put_rejected(struct lkg_json *json, const struct lkg_component *c)
         lkg_json_time(json, "time",
                       bad       ? bad->time_ns
                       : avoided ? d->pointers.rollback.time_ns
-                                : c->rejected_ns);
+                                : c->served.rejected_ns);
         lkg_json_end(json);
 }
 
@@ -309,8 +309,8 @@ static void render_origin(const struct lkg_status_context *x, struct lkg_buf *bu
 {
         const struct lkg_component *c = x->component;
 
-        if (active(x) && c->served && c->served_number == active(x)->number)
-                lkg_origin_render(c->served, buf);
+        if (active(x) && c->served.doc && c->served.number == active(x)->number)
+                lkg_origin_render(c->served.doc, buf);
         else if (active(x) && lkg_generation_describe(c->active) >= 0)
                 lkg_buf_append(buf, c->active->origin.data, c->active->origin.size);
         else
@@ -358,8 +358,8 @@ static void render_effective(const struct lkg_status_context *x, struct lkg_buf 
 
 static void render_last_error(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        if (x->component->last_error)
-                lkg_buf_printf(buf, "%s\n", x->component->last_error);
+        if (x->component->faults.last_error)
+                lkg_buf_printf(buf, "%s\n", x->component->faults.last_error);
         else
                 render_error(x, buf);
 }

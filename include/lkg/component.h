@@ -34,86 +34,140 @@ enum lkg_rollback {
 #define LKG_HEALTH_URL_MAX 128
 #define LKG_EVENT_TEXT_MAX 1024
 
-struct lkg_component {
-        const struct lkg_config_component *config; /* borrowed from the engine's configuration */
-        unsigned index;
+struct lkg_component_names {
         char *hint;        /* first line of a YAML document */
         char *top;         /* `lkgfs/` for a virtualDir, otherwise "" */
         char *status_path; /* `status/kubelet`, below it */
+};
 
-        struct lkg_facts *facts;  /* NULL in tests and --check: no facts are known */
-        struct lkg_strings flags; /* the command line that the judge uses (it borrows the words) */
-        unsigned release;         /* and its release, 0 = the latest */
-        bool facts_unchecked;     /* facts_findings are about older facts */
-        struct lkg_judge
-                *judges[2]; /* over the base file, over a remote base: each remembers the last one */
-        struct lkg_stack *stack;
-        bool base_is_fallback;       /* the base file is our own fallback copy, so the stack has none */
-        struct lkg_poison *poison;   /* borrowed from the engine; NULL = everything is admitted */
-        struct lkg_dynamic *dynamic; /* NULL = no store: see the findings */
-        const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = it is not asked */
-        struct lkg_remote_base *base;  /* what is followed instead of the base file; NULL = the base file */
-        struct lkg_remote_base *good;  /* the last known good, while it is another remote one; else NULL */
-        struct lkg_remote_base *tried; /* the assigned one, while it is judged; else NULL */
-        /* the local candidate with which the assigned source was tried, and which it waits for or was bad with;
-         * NULL = it is tried, or judged again for the findings of a bad one */
+/* The command line that the judge uses, which borrows the words, and its release; 0 = the latest. */
+struct lkg_component_line {
+        struct lkg_strings words;
+        unsigned release;
+};
+
+/* An attempt to follow the assigned source. */
+struct lkg_attempt {
+        struct lkg_remote_base *base; /* while it is judged; else NULL */
+        /*
+         * The local candidate with which it was tried, and which it waits for or was bad with; NULL = it is tried, or judged
+         * again for the findings of a bad one.
+         */
         struct lkg_candidate *tried_with;
-        /* the local fault (memory, disk) that prevents trying the assigned source */
-        char untried[LKG_REASON_MAX];
-        uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: no new try before this; the pause before it */
-        struct lkg_report remote_findings; /* about the assigned source */
-        /* Slots of the rollout. Of the assigned source, or of the one that was tried last: */
-        struct lkg_config_source limits_of;
+        char untried[LKG_REASON_MAX];     /* the local fault (memory, disk) that prevents trying it */
+        uint64_t try_at_ns, try_pause_ns; /* CLOCK_BOOTTIME: no new try before this; the pause before it */
+        struct lkg_report findings;
+};
+
+/* Slots of the rollout: of the assigned source, or of the one that was tried last. */
+struct lkg_slot_need {
+        struct lkg_config_source of;
         struct lkg_rollout_limits limits;
-        uint64_t limits_duration_ns;     /* of its trial */
-        bool slot_needed;                /* it was tried and is good, and waits for a slot */
-        char slot_words[256];            /* why; "" */
-        bool guard_unchecked;            /* base was followed before this lkgfs configuration was read */
-        struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
+        uint64_t duration_ns; /* of its trial */
+        bool needed;          /* it was tried and is good, and waits for a slot */
+        char words[256];      /* why; "" */
+};
+
+/* What is known of the document that is served. */
+struct lkg_component_served {
+        struct lkg_value
+                *doc; /* of generation @number, its values know their layers; NULL = it came from disk */
+        uint64_t number;
+        struct lkg_config_source source; /* the one that it was last attributed to */
+        bool from_disk;                  /* because no candidate was valid yet */
         uint64_t rejected_ns; /* wall time since when the candidate has been invalid, 0 = it is valid */
-        char *fault;          /* the layers could not be read, or publishing failed */
-        bool publish_fault;   /* the latter: cleared when a publication succeeds */
-        bool last_good;       /* active comes from disk because no candidate was valid yet */
+};
+
+struct lkg_component_findings {
+        const struct lkg_report *api; /* borrowed: about the API server; NULL = it is not asked */
+        struct lkg_report engine;     /* about holds */
+        struct lkg_report fallback;   /* about the copies */
+        struct lkg_report facts;      /* about release and command line */
+        size_t n[_LKG_SEVERITY_MAX];  /* that status/<c>/findings shows or counts, of all reports */
+};
+
+struct lkg_component_faults {
+        char *text;          /* the layers could not be read, or publishing failed; NULL = neither */
+        bool of_publication; /* the latter: cleared when a publication succeeds */
+        char *last_error;    /* status/<c>/last-error; NULL = empty */
+        bool lost_now;       /* lost in this round, so a new generation of this round does not clear it */
+};
+
+/* What is still to be done. */
+struct lkg_component_due {
+        bool record; /* the state file is older than the state (not for hold and try: those are written first) */
+        bool fallback; /* the copies are out of date */
+        bool facts;    /* findings.facts are about older facts */
+        bool guard;    /* base was followed before this lkgfs configuration was read */
+        /* CLOCK_BOOTTIME: a due step could not be stored; the next look tries again */
+        uint64_t trial_failed_ns;
+};
+
+/* Since the engine started, for metrics. */
+struct lkg_component_counts {
+        uint64_t published, refused, starts;
+        uint64_t rollbacks[_LKG_ROLLBACK_MAX];
+};
+
+/* What the checks of the trial say. */
+struct lkg_component_health {
+        enum lkg_health_state state[_LKG_CHECK_MAX];
+        char words[_LKG_CHECK_MAX][LKG_HEALTH_WORDS_MAX]; /* why they are not good; "" */
+        char last_bad[_LKG_CHECK_MAX]
+                     [LKG_HEALTH_WORDS_MAX]; /* the same when it was bad; "" = not since the start */
+        char url[LKG_HEALTH_URL_MAX];        /* of this generation, for trial.health.http.url: auto */
+        uint64_t generation;                 /* 0 = not looked up yet */
+        bool remote;                         /* allowRemote at that time */
+        const char *off; /* why that document's endpoint is not asked; "" or NULL = it is */
+};
+
+/* Its last process, and our changes. */
+struct lkg_component_process {
+        bool own_event;     /* it exited because of our change event ... */
+        int ended_fd;       /* ... unless this pidfd says that it was killed; -EBADF = there is none */
+        bool answers_start; /* one that is just starting will read the next generation */
+        uint64_t served_ns; /* CLOCK_BOOTTIME of the last new generation */
+};
+
+/* What is followed could not be loaded, and what follows from that is not done yet. */
+struct lkg_component_loss {
+        bool unloaded;
+        bool unread; /* because the disk has an error: its checkpoint may be there */
+};
+
+struct lkg_component {
+        const struct lkg_config_component *config; /* borrowed from the engine's configuration */
+        unsigned index;
+        struct lkg_component_names names;
+
+        struct lkg_facts *facts; /* NULL in tests and --check: no facts are known */
+        struct lkg_component_line line;
+        struct lkg_judge
+                *judges[2];        /* over the base file, over a remote base: each remembers the last one */
+        struct lkg_poison *poison; /* borrowed from the engine; NULL = everything is admitted */
+        struct lkg_stack *stack;
+        bool base_is_fallback;        /* the base file is our own fallback copy, so the stack has none */
+        struct lkg_remote_base *base; /* what is followed instead of the base file; NULL = the base file */
+        struct lkg_remote_base *good; /* the last known good, while it is another remote one; else NULL */
+        struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
+        struct lkg_attempt assigned;
+        struct lkg_slot_need slots;
+        struct lkg_component_loss loss;
+
+        struct lkg_component_state state;
+        struct lkg_dynamic *dynamic; /* NULL = no store: see the findings */
+        struct lkg_history history;
+        struct lkg_component_due due;
 
         struct lkg_generation *active, *previous; /* previous: what `diff` compares with */
         struct lkg_generation *published;         /* what readers have had since the last publication */
-        /* The document of generation served_number, whose values know their layers; NULL = it came from disk. */
-        struct lkg_value *served;
-        uint64_t served_number;
-        /* The source that this document was last attributed to. */
-        struct lkg_config_source served_source;
-        struct lkg_component_state state;
+        struct lkg_component_served served;
         struct lkg_condition condition;
-        struct lkg_history history;
-        struct lkg_report findings; /* of the engine, about holds */
-        struct lkg_report fallback_findings;
-        struct lkg_report facts_findings; /* about release and command line */
-        char *last_error;
-        bool lost_now; /* lost in this round, so a new generation of this round does not clear it */
-        /* The state is newer than the state file (not for hold and try: those are written first). */
-        bool state_changed;
-        bool fallback_due;
-        uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
-        uint64_t n_rollbacks[_LKG_ROLLBACK_MAX];
-        size_t n_findings[_LKG_SEVERITY_MAX];         /* findings that status/<c>/findings shows or counts */
-        uint64_t served_ns;                           /* CLOCK_BOOTTIME of the last new generation */
-        enum lkg_health_state health[_LKG_CHECK_MAX]; /* what the checks say */
-        char health_words[_LKG_CHECK_MAX][LKG_HEALTH_WORDS_MAX]; /* why they are not good; "" */
-        char health_last_bad
-                [_LKG_CHECK_MAX]
-                [LKG_HEALTH_WORDS_MAX]; /* what it said when it was bad; "" = not since the start */
-        /* of generation health_generation, for trial.health.http.url: auto */
-        char health_url[LKG_HEALTH_URL_MAX];
-        uint64_t health_generation; /* 0 = not looked up yet */
-        bool health_remote;         /* allowRemote at that time */
-        const char *health_off;     /* why that document's endpoint is not asked; "" or NULL = it is */
-        bool own_event;             /* the last process exited because of our change event ... */
-        int ended_fd; /* ... unless this pidfd says that it was killed; -EBADF = there is none */
-        /* CLOCK_BOOTTIME: a due step could not be stored; the next look tries again */
-        uint64_t trial_failed_ns;
-        bool unloaded; /* what is followed could not be loaded, and what follows from that is not done yet ... */
-        bool unread;        /* ... because the disk has an error: its checkpoint may be there */
-        bool answers_start; /* a process that is just starting will read the next generation */
+        struct lkg_component_findings findings;
+        struct lkg_component_faults faults;
+        struct lkg_component_counts counts;
+        struct lkg_component_health health;
+        struct lkg_component_process process;
 };
 
 struct lkg_component_env {

@@ -402,7 +402,7 @@ static void publish_generation(struct place *p, struct lkg_candidate *candidate)
                                  &g) == 0);
         component.active = g;
         component.candidate = p->candidate;
-        component.hint = (char *)"hint";
+        component.names.hint = (char *)"hint";
         CHECK(lkg_component_effective(&component, &effective) == 0); /* judged again from its own text */
         if (effective)
                 lkg_effective_render(effective, &comments);

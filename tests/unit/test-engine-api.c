@@ -651,7 +651,7 @@ TEST_WITH(test_a_trial_that_cannot_be_stored_waits, setup, teardown)
         lkg_engine_cycle(n->engine, /* look= */ false);
         assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
         assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());
-        assert_true(n->engine->retry_at_ns <= lkg_boottime_ns() + LKG_RETRY_MAX_NS);
+        assert_true(n->engine->clock.retry_at_ns <= lkg_boottime_ns() + LKG_RETRY_MAX_NS);
         assert_int_equal(rmdir(at(n, "state/dynamic/kubelet/pointers.json")), -1);
         assert_int_equal(unlink(at(n, "state/dynamic/kubelet/pointers.json/full")), 0);
         assert_int_equal(rmdir(at(n, "state/dynamic/kubelet/pointers.json")), 0);

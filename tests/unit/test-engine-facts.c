@@ -354,7 +354,7 @@ static void test_a_crash_before_a_change_is_no_answer_to_it(void **state)
         assert_int_equal(changed(n, "kubelet.conf.d/50-x.conf"), 0);
         assert_int_equal(generation(n), 2);
         turn_until(n, EFFECTIVE, "flags of the process that ran last;");
-        assert_false(c->own_event);
+        assert_false(c->process.own_event);
 }
 
 /* The next start is reported before the event of the end is handled. */
@@ -369,7 +369,7 @@ static void test_an_end_after_a_change_is_an_answer_to_it(void **state)
         put_dropin(n, "50-x.conf", "maxPods: 9\n");
         assert_int_equal(changed(n, "kubelet.conf.d/50-x.conf"), 0);
         end_by_itself();
-        c->served_ns = lkg_boottime_ns();
+        c->process.served_ns = lkg_boottime_ns();
         assert_int_equal(started_on(n, run("--v=3"), 2), 0);
         assert_int_equal(c->dynamic->startups.n_items, 2);
         assert_false(c->dynamic->startups.items[1].counted);
@@ -432,14 +432,14 @@ static void test_waiting_for_an_answer_is_no_life(void **state)
         m.number = c->active->number;
         m.ticket = ++n->ticket;
         assert_int_equal(lkg_message_send(n->client, &m), 0);
-        while (n->engine->n_starting == 0)
+        while (n->engine->starts.n == 0)
                 turn(n, 1000);
         lkg_engine_cycle(n->engine, /* look= */ true);
         assert_int_equal(c->facts->n_processes, 1);
         assert_int_equal(c->dynamic->trial.running_since_ns, 0);
         (void)snprintf(fact, sizeof(fact), "%d %" PRIu64 " automatic\n", (int)child, m.start_time);
         put_fact(n, "start", fact, strlen(fact)); /* the manager's reply: the open is answered */
-        while (n->engine->n_starting > 0)
+        while (n->engine->starts.n > 0)
                 turn(n, 1000);
         assert_int_not_equal(c->dynamic->trial.running_since_ns, 0);
         end();

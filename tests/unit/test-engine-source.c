@@ -310,15 +310,15 @@ TEST_WITH(test_a_reload_is_no_new_refusal, setup, teardown)
         put_dropin(n, "20-b.conf", "maxPods: -3\n");
         assert_int_equal(changed(n, "kubelet.conf.d/20-b.conf"), 0);
         c = &n->engine->components[0];
-        assert_int_equal(c->n_refused, 1);
+        assert_int_equal(c->counts.refused, 1);
         lkg_engine_reload(n->engine);
         c = &n->engine->components[0];
         assert_int_equal(c->candidate->state, LKG_CANDIDATE_INVALID);
-        assert_int_equal(c->n_refused, 1);
+        assert_int_equal(c->counts.refused, 1);
         put_dropin(n, "20-b.conf", "maxPods: -4\n");
         assert_int_equal(changed(n, "kubelet.conf.d/20-b.conf"), 0);
-        assert_int_equal(c->n_refused, 2);
+        assert_int_equal(c->counts.refused, 2);
         put_dropin(n, "20-b.conf", "maxPods: -5\n"); /* changed while the settings are read */
         lkg_engine_reload(n->engine);
-        assert_int_equal(n->engine->components[0].n_refused, 3);
+        assert_int_equal(n->engine->components[0].counts.refused, 3);
 }

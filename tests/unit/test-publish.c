@@ -191,7 +191,7 @@ TEST_WITH(test_texts_are_rendered_when_asked_for, setup, teardown)
         publish(p, 1);
         assert_int_equal(
                 lkg_publisher_render(p->publisher, &in, "status/kubelet/last-error", 1, &first, &err), 0);
-        p->components[0].last_error = strdup("hold: no");
+        p->components[0].faults.last_error = strdup("hold: no");
         assert_int_equal(
                 lkg_publisher_render(p->publisher, &in, "status/kubelet/last-error", 2, &second, &err), 0);
         assert_int_equal(second.size, strlen("hold: no\n"));
