@@ -243,7 +243,7 @@ bool lkg_connection_dead(const struct lkg_connection *c)
 /*
  * For the kernel, page reads and closes are background requests, and it sends no more of them while
  * max_background of FUSE_INIT (32) are unanswered: 32 reads of a dead file system below the source directory
- * would block those of the view. The file server itself limits waiting requests (fs/server/held-requests.h),
+ * would block those of the view. The file server itself limits waiting requests (fs/server/requests.h),
  * so the kernel's limit is lifted.
  *
  * This is not done in the answer to FUSE_INIT, which must not change: a build takes over a connection of an
