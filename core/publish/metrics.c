@@ -9,6 +9,7 @@
 
 #include <lkg-config.h>
 
+#include "publisher.h"
 #include "status.h"
 
 struct metric {
@@ -275,7 +276,7 @@ void lkg_status_render_metrics(const struct lkg_status_context *x, struct lkg_bu
                   "1 while the engine runs as root because engineUser does not exist.",
                   x->in->config->engine_user_missing },
                 { "lkgfs_publication", "Number of the publication this file belongs to.",
-                  lkg_publisher_number(x->publisher) },
+                  x->publisher->number },
         };
 
         put_help(buf, "lkgfs_build_info", "Version of lkgfs; the value is always 1.");

@@ -49,7 +49,8 @@ int lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint, s
 {
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        *ret = (struct lkg_text){ LKG_STEAL(candidate->text), candidate->text_size };
+        ret->data = LKG_STEAL(candidate->text);
+        ret->size = candidate->text_size;
         if (ret->data)
                 return 0;
         lkg_document_render(candidate->doc, candidate->format, hint, &buf);

@@ -73,13 +73,13 @@ int lkg_history_add(struct lkg_history *history, struct lkg_generation *generati
 
 /* ---- records ---- */
 
-struct name {
+struct number_name {
         char text[24];
 };
 
-static struct name name_of(uint64_t number)
+static struct number_name name_of(uint64_t number)
 {
-        struct name name;
+        struct number_name name;
 
         (void)snprintf(name.text, sizeof(name.text), "%" PRIu64, number);
         return name;
@@ -137,7 +137,7 @@ static int read_text(int dirfd, const char *name, struct lkg_text *ret, struct l
 static int read_record(int parent, uint64_t number, struct lkg_generation **ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
-        const struct name name = name_of(number);
+        const struct number_name name = name_of(number);
         LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain_directory(parent, name.text);
         int r = fd < 0 ? lkg_error_set(err, fd, NULL, "%s", name.text) : 0;
 
@@ -256,7 +256,7 @@ static int write_text(int dirfd, const char *name, const struct lkg_text *text, 
 static int write_record(struct lkg_history *history, struct lkg_generation *g, bool durable,
                         struct lkg_error *err)
 {
-        const struct name name = name_of(g->number);
+        const struct number_name name = name_of(g->number);
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         int r = lkg_generation_describe(g);
 
@@ -286,7 +286,7 @@ static int write_record(struct lkg_history *history, struct lkg_generation *g, b
 /* Flushes a record that was written without. */
 static int sync_record(const struct lkg_history *history, uint64_t number, struct lkg_error *err)
 {
-        const struct name name = name_of(number);
+        const struct number_name name = name_of(number);
         LKG_CLEANUP(lkg_closep) int dirfd = lkg_open_plain_directory(history->dirfd, name.text);
         int r = dirfd < 0 ? dirfd : 0;
 

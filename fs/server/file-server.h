@@ -319,7 +319,7 @@ int lkg_kept_link(void);
  * Return: false: no room.
  */
 bool lkg_kept_keep(uint64_t node, uint32_t uid, int fd);
-void lkg_kept_drop(uint64_t node);
+void lkg_kept_let_go(uint64_t node);
 int lkg_kept_fd(uint64_t node);
 void lkg_kept_ready(void);
 /** lkg_kept_forget_names() - ask the supervisor to make the kernel drop unused names. */

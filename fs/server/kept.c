@@ -102,7 +102,7 @@ bool lkg_kept_keep(uint64_t node, uint32_t uid, int fd)
         return there;
 }
 
-void lkg_kept_drop(uint64_t node)
+void lkg_kept_let_go(uint64_t node)
 {
         int i;
 

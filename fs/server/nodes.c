@@ -403,7 +403,7 @@ void lkg_node_keep(struct lkg_node *node)
 void lkg_node_unkeep(struct lkg_node *node)
 {
         node->kept = 0;
-        lkg_kept_drop(lkg_node_id(node));
+        lkg_kept_let_go(lkg_node_id(node));
 }
 
 bool lkg_node_owner(uint64_t id, uint32_t *ret_uid)

@@ -116,7 +116,7 @@ void lkg_fields_complain(const struct lkg_fields *fields, const char *field, con
 }
 
 /* A member, as it stands in the record. */
-struct member {
+struct record_member {
         const struct lkg_value *value; /* NULL = missing */
         const char *text;              /* NULL = it is none */
         const struct lkg_record_row *row;
@@ -126,7 +126,7 @@ struct member {
 
 /* Each reads one type. Return: NULL; or what would be right. */
 
-static const char *read_text(const struct member *m)
+static const char *read_text(const struct record_member *m)
 {
         size_t size;
         const char *text;
@@ -139,7 +139,7 @@ static const char *read_text(const struct member *m)
                                                                 : "shorter text without control characters";
 }
 
-static const char *read_foreign(const struct member *m)
+static const char *read_foreign(const struct record_member *m)
 {
         if (!m->text || strlen(m->text) >= m->row->size)
                 return "shorter text";
@@ -148,7 +148,7 @@ static const char *read_foreign(const struct member *m)
 }
 
 /* An identifier or "": lkg_config_source_check() decides whether it may be missing. */
-static const char *read_identifier(const struct member *m)
+static const char *read_identifier(const struct record_member *m)
 {
         if (!m->text || (*m->text && !lkg_identifier_ok(m->text)))
                 return WANT_IDENTIFIER;
@@ -156,7 +156,7 @@ static const char *read_identifier(const struct member *m)
         return NULL;
 }
 
-static const char *read_digest(const struct member *m)
+static const char *read_digest(const struct record_member *m)
 {
         const char *const *other = m->row->words;
 
@@ -166,7 +166,7 @@ static const char *read_digest(const struct member *m)
         return NULL;
 }
 
-static const char *read_time(const struct member *m)
+static const char *read_time(const struct record_member *m)
 {
         uint64_t ns;
 
@@ -176,7 +176,7 @@ static const char *read_time(const struct member *m)
         return NULL;
 }
 
-static const char *read_flag(const struct member *m)
+static const char *read_flag(const struct record_member *m)
 {
         if (!m->value || lkg_value_type(m->value) != LKG_BOOL)
                 return "true or false";
@@ -195,7 +195,7 @@ static bool find_word(const struct lkg_record_row *row, const char *text, uint32
 }
 
 /* `a, b or c` */
-static const char *say_words(struct member *m)
+static const char *say_words(struct record_member *m)
 {
         const char *const *words = m->row->words;
         size_t used = 0;
@@ -209,13 +209,13 @@ static const char *say_words(struct member *m)
         return m->want;
 }
 
-static const char *read_word(struct member *m)
+static const char *read_word(struct record_member *m)
 {
         return find_word(m->row, m->text, m->to) ? NULL : say_words(m);
 }
 
 /* A list of words, each with its flag. Those that are known count, whatever else is in it. */
-static const char *read_words(struct member *m)
+static const char *read_words(struct record_member *m)
 {
         const char *wrong = NULL;
         uint32_t word;
@@ -236,7 +236,7 @@ static uint64_t max_of(const struct lkg_record_row *row)
         return row->max ? row->max : UINT64_MAX - 1;
 }
 
-static const char *read_number(struct member *m, const struct lkg_fields *fields)
+static const char *read_number(struct record_member *m, const struct lkg_fields *fields)
 {
         uint64_t n = lkg_record_number(fields->map, m->row->name, UINT64_MAX);
 
@@ -266,7 +266,7 @@ static const char *take_source(const struct lkg_fields *inner, struct lkg_config
         return NULL;
 }
 
-static const char *read_map(const struct member *m, const struct lkg_fields *fields)
+static const char *read_map(const struct record_member *m, const struct lkg_fields *fields)
 {
         const struct lkg_record_row *row = m->row;
         char prefix[128];
@@ -283,7 +283,7 @@ static const char *read_map(const struct member *m, const struct lkg_fields *fie
         return NULL;
 }
 
-static const char *read_member(struct member *m, const struct lkg_fields *fields)
+static const char *read_member(struct record_member *m, const struct lkg_fields *fields)
 {
         switch (m->row->type) {
         case LKG_RECORD_TEXT:
@@ -316,10 +316,10 @@ bool lkg_record_get(const struct lkg_fields *fields, const struct lkg_record_row
         bool valid = true;
 
         for (; rows->name; rows++) {
-                struct member m = { .value = lkg_map_get(fields->map, rows->name),
-                                    .text = lkg_map_get_string(fields->map, rows->name),
-                                    .row = rows,
-                                    .to = (char *)ret + rows->offset };
+                struct record_member m = { .value = lkg_map_get(fields->map, rows->name),
+                                           .text = lkg_map_get_string(fields->map, rows->name),
+                                           .row = rows,
+                                           .to = (char *)ret + rows->offset };
                 const char *want = !m.value && rows->optional ? NULL : read_member(&m, fields);
 
                 if (!want)
