@@ -361,16 +361,17 @@ static int read_item(struct parse *p, struct lkg_value *list)
         return r;
 }
 
-/* Behind the opening bracket of @value. */
+/* Behind the opening bracket of @value. A mistake is the end of reading. */
 static int read_members(struct parse *p, struct lkg_value *value)
 {
         const struct lkg_value *around = p->open;
         bool map = lkg_value_type(value) == LKG_MAP;
-        int r = 0;
 
         p->open = value;
         p->depth++;
-        for (skip_space(p); r == 0 && (p->p >= p->end || *p->p != (map ? '}' : ']')); skip_space(p)) {
+        for (skip_space(p); p->p >= p->end || *p->p != (map ? '}' : ']'); skip_space(p)) {
+                int r;
+
                 if (lkg_value_size(value) > 0) {
                         if (p->p >= p->end || *p->p != ',')
                                 return syntax(p, map ? "',' or '}'" : "',' or ']'");
@@ -378,11 +379,13 @@ static int read_members(struct parse *p, struct lkg_value *value)
                         skip_space(p);
                 }
                 r = map ? read_member(p, value) : read_item(p, value);
+                if (r < 0)
+                        return r;
         }
         p->p++;
         p->depth--;
         p->open = around;
-        return r;
+        return 0;
 }
 
 static bool take_word(struct parse *p, const char *word)
