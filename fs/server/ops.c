@@ -17,6 +17,27 @@ static void finish(fuse_req_t req, int r)
                 fuse_reply_err(req, -r);
 }
 
+static bool is_bad_directory(const struct lkg_node *dir)
+{
+        return atomic_load(&dir->kind) == LKG_NODE_BAD;
+}
+
+/* Will it be refused, or not, as a command? A write to a file that takes them; a name made in bad/, or removed from it. */
+static bool is_command(const struct fuse_in_header *header, const struct lkg_node *node)
+{
+        switch (header->opcode) {
+        case FUSE_OPEN:
+        case FUSE_SETATTR:
+                return lkg_view_takes_commands(node, true);
+        case FUSE_CREATE:
+        case FUSE_UNLINK:
+                return is_bad_directory(node);
+        case FUSE_MKNOD:
+                return is_bad_directory(node) && S_ISREG(((const struct fuse_mknod_in *)(header + 1))->mode);
+        }
+        return false;
+}
+
 /*
  * Callers in another mount namespace may read but not change (EROFS): a read-only mount in a container would
  * not cover a submount of ours or a propagated mount. A file that was opened for writing before stays
@@ -32,9 +53,7 @@ int lkg_ops_refuse(const struct fuse_in_header *header)
         if (!lkg_request_changes(header))
                 return 0;
         node = lkg_node_get(header->nodeid);
-        if (node && (atomic_load(&node->kind) == LKG_NODE_BAD || lkg_view_takes_commands(node, true)))
-                return 0;
-        return lkg_caller_may_change(&ctx) ? 0 : -EROFS;
+        return (node && is_command(header, node)) || lkg_caller_may_change(&ctx) ? 0 : -EROFS;
 }
 
 /* A file opened through a view file for writing belongs to the base (baseWrites: through). */
@@ -165,11 +184,6 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
         struct lkg_node *node = lkg_node_get(ino);
 
         finish(req, !node ? -ESTALE : lkg_node_is_source(node) ? lkg_source_readlink(req, node) : -EINVAL);
-}
-
-static bool is_bad_directory(const struct lkg_node *dir)
-{
-        return atomic_load(&dir->kind) == LKG_NODE_BAD;
 }
 
 static int make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,

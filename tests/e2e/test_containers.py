@@ -45,6 +45,9 @@ def mutations(directory):
         "fifo": (os.mknod, new, stat.S_IFIFO | 0o600),
         "setxattr": (setxattr, name, "user.x", b"y"),
         "removexattr": (os.removexattr, name, "user.x"),
+        "mkdir in bad": (os.mkdir, os.path.join(directory, "bad/kubelet/uid-2")),
+        "chmod of bad": (os.chmod, os.path.join(directory, "bad/kubelet"), 0o755),
+        "setxattr of a control file": (setxattr, os.path.join(directory, "control/kubelet/hold"), "user.x", b"y"),
     }
 
 
