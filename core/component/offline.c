@@ -70,7 +70,7 @@ static int load_remote(const struct lkg_offline_place *place, struct lkg_remote_
         if (!place->config->remote.enabled || place->state_fd < 0)
                 return 0;
         r = lkg_store_component_open(&store, place->component->name, &c, report, err);
-        if (r == -EROFS)
+        if (r == -ENOENT)
                 return 0; /* no engine has run here */
         if (r < 0)
                 return r;

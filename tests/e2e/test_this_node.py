@@ -95,6 +95,15 @@ def test_check_of_our_own_configuration(mounts):
     assert code == FAILED and "config.yaml.missing': No such file or directory" in err
 
 
+def test_before_an_engine_has_run(mounts):
+    mount = mounts(start=False)
+    mount.write_config({"remote": {"enabled": True}})
+    os.makedirs(mount.state, mode=0o700, exist_ok=True)
+    code, out, err = on_node(mount, "check")
+    assert re.search(r"^kubelet: valid, ", out, re.M), err
+    assert os.listdir(mount.state) == []
+
+
 def test_several_components(mounts):
     def tree(directory, **options):
         lib.make_tree(directory, **options)
