@@ -35,7 +35,7 @@ static const struct lkg_record_row refused_rows[] = {
         { "file", LKG_RECORD_FOREIGN, REFUSED(file) },
         { "sha256", LKG_RECORD_FOREIGN, REFUSED(sha256) },
         { "what", LKG_RECORD_NUMBER, REFUSED(what), .optional = true, .max = _LKG_ADMIT_MAX - 1 },
-        { "end", LKG_RECORD_WORD, REFUSED(end), .words = end_names },
+        { "end", LKG_RECORD_WORD, REFUSED(end), .optional = true, .words = end_names },
         { "status", LKG_RECORD_NUMBER, REFUSED(status), .optional = true, .max = UINT16_MAX },
         { "timeNs", LKG_RECORD_NUMBER, REFUSED(time_ns), .optional = true },
         { "new", LKG_RECORD_NUMBER, REFUSED(n_new), .optional = true, .max = UINT16_MAX },

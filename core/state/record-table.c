@@ -141,10 +141,10 @@ static const char *read_text(const struct record_member *m)
 
 static const char *read_foreign(const struct record_member *m)
 {
-        if (!m->text || strlen(m->text) >= m->row->size)
-                return "shorter text";
-        (void)strcpy(m->to, m->text);
-        return NULL;
+        if (!m->text)
+                return "text";
+        lkg_text_copy(m->to, m->row->size, m->text);
+        return strlen(m->text) < m->row->size ? NULL : "shorter text";
 }
 
 /* An identifier or "": lkg_config_source_check() decides whether it may be missing. */
@@ -325,7 +325,7 @@ bool lkg_record_get(const struct lkg_fields *fields, const struct lkg_record_row
                 if (!want)
                         continue;
                 lkg_fields_complain(fields, rows->name, want);
-                valid = valid && rows->type == LKG_RECORD_DIGEST;
+                valid = valid && (rows->optional || rows->type == LKG_RECORD_DIGEST);
         }
         return valid;
 }

@@ -354,6 +354,21 @@ static bool forgiven(const struct lkg_bad *bad, const struct which *which)
                (!which->exactly && strcmp(bad->source.uid, which->id) == 0);
 }
 
+/* Link it if possible: not every file system can, and Landlock before Linux 5.19 forbids links between directories. */
+static int keep_mark(int of_bad, int of_new, const char *name)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        int r;
+
+        if (linkat(of_bad, name, of_new, name, 0) == 0)
+                return 0;
+        if (errno != EXDEV && errno != EPERM && errno != EMLINK)
+                return -errno;
+        r = lkg_record_read_text(of_bad, name, LKG_RECORD_BYTES_MAX, &text, &size, NULL);
+        return r < 0 ? r : lkg_write_file_atomic(of_new, name, text, size, 0600, /* durable= */ true, NULL);
+}
+
 /* To remove several marks atomically, build a list without them; it then replaces the old one. */
 static int keep_others(int of_bad, int of_new, const struct lkg_bad_list *list, const struct which *which)
 {
@@ -367,9 +382,10 @@ static int keep_others(int of_bad, int of_new, const struct lkg_bad_list *list, 
                 const char *name = entry->d_name;
                 const struct lkg_bad *bad = lkg_bad_named(list, name);
 
-                if ((!bad || !forgiven(bad, which)) && !lkg_is_tmp_name(name) &&
-                    linkat(of_bad, name, of_new, name, 0) < 0)
-                        return -errno;
+                if ((!bad || !forgiven(bad, which)) && !lkg_is_tmp_name(name))
+                        r = keep_mark(of_bad, of_new, name);
+                if (r < 0)
+                        return r;
         }
         return r < 0 ? r : lkg_sync_dir(of_new);
 }
@@ -393,7 +409,7 @@ static int replace_list(int of_release, int of_bad, const struct lkg_bad_list *l
         return r;
 }
 
-/* One by one: for a file system that cannot exchange or link. The mark of the uid, which covers the others, is removed last. */
+/* One by one: for a file system that cannot exchange. The mark of the uid, which covers the others, is removed last. */
 static int unlink_each(int of_bad, const struct lkg_bad_list *list, const struct which *which)
 {
         for (int uids = 0; uids < 2; uids++)
@@ -410,12 +426,11 @@ static int unlink_each(int of_bad, const struct lkg_bad_list *list, const struct
 static int forgive(const struct lkg_store_component *c, const struct lkg_bad_list *list,
                    const struct which *which, size_t n, struct lkg_error *err)
 {
-        static const int cannot[] = { -ENOTSUP, -EINVAL, -ENOSYS, -EPERM, -EXDEV, -EMLINK };
         LKG_CLEANUP(lkg_closep)
         int dir = lkg_store_make_bad(c, /* release= */ NULL, /* report= */ NULL, err);
         LKG_CLEANUP(lkg_closep)
         int of_release = dir < 0 ? -EBADF : openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = n == 1 ? -ENOTSUP : -EBADF;
+        int r = -ENOTSUP; /* one mark is removed by itself */
 
         if (dir < 0)
                 return dir;
@@ -423,11 +438,8 @@ static int forgive(const struct lkg_store_component *c, const struct lkg_bad_lis
                 return lkg_error_set(err, -errno, NULL, "open the directory of the bad list");
         if (n > 1)
                 r = replace_list(of_release, dir, list, which);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cannot); i++)
-                if (r == cannot[i]) {
-                        r = unlink_each(dir, list, which);
-                        break;
-                }
+        if (r == -ENOTSUP || r == -EINVAL || r == -ENOSYS || r == -EPERM)
+                r = unlink_each(dir, list, which);
         return r < 0 ? lkg_error_set(err, r, NULL, "change the bad list") : 0;
 }
 

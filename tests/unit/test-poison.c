@@ -333,6 +333,38 @@ static void refuse_one(void)
         assert_false(admit_layer("10-a \"\n", "1"));
 }
 
+static void replace_in_record(const char *what, const char *with)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        char *at;
+
+        assert_int_equal(lkg_record_read_text(fd, LKG_REFUSED_NAME, 1 << 20, &text, &size, NULL), 0);
+        at = strstr(text, what);
+        assert_non_null(at);
+        lkg_buf_printf(&buf, "%.*s%s%s", (int)(at - text), text, with, at + strlen(what));
+        assert_int_equal(lkg_write_file_atomic(fd, LKG_REFUSED_NAME, buf.data, buf.size, 0600, false, NULL),
+                         0);
+}
+
+/* Of a later version, or damaged: what is refused, and where, is all that has to be known. */
+TEST_WITH(test_an_entry_with_members_that_are_not_understood_counts, make_dir, remove_dir)
+{
+        char status[24];
+
+        refuse_one();
+        lkg_poison_close(&poison);
+        (void)snprintf(status, sizeof(status), "\"status\": %d", SIGABRT);
+        replace_in_record("\"end\": \"signal\"", "\"end\": \"of a later version\"");
+        replace_in_record(status, "\"status\": \"six\"");
+        begin();
+        assert_int_equal(poison.n_items, 1);
+        assert_int_equal(poison.items[0].end, LKG_END_UNKNOWN);
+        assert_false(admit_layer("10-a \"\n", "1"));
+        lkg_poison_close(&poison);
+}
+
 TEST_WITH(test_a_reboot_forgets_nothing, make_dir, remove_dir)
 {
         struct lkg_error err = { 0 };

@@ -248,12 +248,22 @@ static bool forbid_links(void)
                syscall(SYS_landlock_restrict_self, fd, 0) == 0;
 }
 
+static ino_t list_inode(const struct place *p)
+{
+        struct stat st;
+
+        assert_int_equal(fstatat(p->fd, "dynamic/kubelet/releases/unknown/bad", &st, 0), 0);
+        return st.st_ino;
+}
+
+/* Still all at once: another list, of copies, takes the place of the old one. */
 TEST_WITH(test_forgive_where_nothing_can_be_linked, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_bad_list list = { .items = NULL };
         struct lkg_store_component c;
         struct lkg_store store;
+        ino_t before;
         int status;
         pid_t pid;
 
@@ -261,6 +271,7 @@ TEST_WITH(test_forgive_where_nothing_can_be_linked, setup, teardown)
         mark(&c, &list, "a@1", 1);
         mark(&c, &list, "b@1", 1);
         mark(&c, &list, "b@2", 1);
+        before = list_inode(p);
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0)
@@ -275,6 +286,7 @@ TEST_WITH(test_forgive_where_nothing_can_be_linked, setup, teardown)
                 lkg_bad_list_deinit(&list);
                 assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
         }
+        assert_true(list_inode(p) != before);
         expect_marks(p, &c, &list, "a@1 ");
         lkg_bad_list_deinit(&list);
         close_both(&store, &c);
