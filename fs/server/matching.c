@@ -153,6 +153,8 @@ bool lkg_cgroup_matches(const char *cgroups, const char *pattern)
 
 #define PROGRAMS 64u /* paths of all rules; further ones match no process */
 #define LOOK_NS  (50 * LKG_NSEC_PER_MSEC)
+/* Until a path was looked at, the component is not known: its start would not count because this machine is busy. */
+#define FIRST_LOOK_NS (1 * LKG_NSEC_PER_SEC)
 
 static struct program {
         char *path; /* never freed: a thread may be using it */
@@ -237,8 +239,9 @@ struct lkg_program_file lkg_program_file(const char *path)
         if (p) {
                 question = ++p->asked;
                 if (somebody_looks(p, now)) {
-                        uint64_t end = p->busy_ns + LOOK_NS; /* wait only once for a look that hangs */
+                        uint64_t end = p->busy_ns + (p->answered ? LOOK_NS : FIRST_LOOK_NS);
 
+                        /* wait only once for a look that hangs */
                         while (p->answered < question && lkg_cond_wait(&answered, &lock, end))
                                 ;
                 }

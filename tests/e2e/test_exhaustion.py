@@ -275,6 +275,7 @@ def private_bytes(pid):
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private"))
 
 
+@pytest.mark.limit(300)
 def test_memory_comes_back(open_mount):
     mount, files = open_mount, 10000
     made = os.path.join(mount.root, "many")
