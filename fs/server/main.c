@@ -177,5 +177,5 @@ int main(int argc, char **argv)
         lkg_kept_ready();
         lkg_announce_newer(); /* announce changes from the time without a server */
         (void)sd_event_loop(server.event);
-        return EX_OK;
+        _exit(EX_OK); /* workers still run, and use what exit() frees (libcrypto) */
 }
