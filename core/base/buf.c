@@ -15,6 +15,13 @@ void lkg_at_no_memory(void (*last)(void))
         last_words = last;
 }
 
+int lkg_lack(void)
+{
+        if (last_words)
+                lkg_no_memory();
+        return -ENOMEM;
+}
+
 _Noreturn void lkg_no_memory(void)
 {
         if (last_words)
@@ -22,6 +29,18 @@ _Noreturn void lkg_no_memory(void)
         else
                 (void)dprintf(STDERR_FILENO, "%s\n", strerror(ENOMEM));
         _exit(EX_OSERR);
+}
+
+char *lkg_format(const char *fmt, ...)
+{
+        char *text;
+        va_list ap;
+
+        va_start(ap, fmt);
+        if (vasprintf(&text, fmt, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        return lkg_must(text);
 }
 
 /* ---- the buffer ---- */
@@ -61,7 +80,7 @@ static bool reserve(struct lkg_buf *buf, size_t extra)
                 n = need > SIZE_MAX - need / 4 ? need : need + need / 4;
         data = realloc(buf->data, n);
         if (!data) {
-                buf->failed = true;
+                buf->failed = lkg_lack() < 0;
                 return false;
         }
         buf->data = data;

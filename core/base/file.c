@@ -420,7 +420,7 @@ int lkg_make_owned_way(const char *path, mode_t mode, struct lkg_error *err)
         if (fd == -ENOENT && path[strspn(path, "/")]) {
                 above = without_last_part(path, &last);
                 if (!above)
-                        return lkg_error_set(err, -ENOMEM, NULL, "%s", path);
+                        return lkg_error_set(err, lkg_lack(), NULL, "%s", path);
                 parent = lkg_make_owned_way(above, mode, err);
                 if (parent < 0)
                         return parent;
@@ -469,7 +469,7 @@ int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_e
                         char *grown = realloc(data, want);
 
                         if (!grown)
-                                return lkg_error_set(err, -ENOMEM, NULL, "read");
+                                return lkg_error_set(err, lkg_lack(), NULL, "read");
                         data = grown;
                         allocated = want;
                 }

@@ -386,7 +386,7 @@ int lkg_strings_take(char ***items, size_t *n_items, char *text)
 {
         if (!text || LKG_GROW(*items, *n_items) < 0) {
                 free(text);
-                return -ENOMEM;
+                return lkg_lack();
         }
         (*items)[(*n_items)++] = text;
         return 0;

@@ -503,36 +503,24 @@ static bool has_good(const struct lkg_component *c)
         return c->dynamic->scope_all || c->dynamic->desired != LKG_DESIRED_NONE;
 }
 
-static int make_good(const struct lkg_component *c, struct lkg_candidate *candidate,
-                     struct lkg_generation **ret)
-{
-        struct lkg_text text;
-        int r = lkg_candidate_take_text(candidate, c->names.hint, &text);
-
-        return r < 0 ? r : lkg_generation_new(candidate, &c->dynamic->pointers.good.source, 0, 0, text, ret);
-}
-
-int lkg_component_good_generation(const struct lkg_component *c, struct lkg_generation **ret)
+struct lkg_generation *lkg_component_good_generation(const struct lkg_component *c)
 {
         struct lkg_candidate *candidate = NULL;
         struct lkg_generation *g = NULL;
-        int r;
 
-        *ret = NULL;
         if (!c->dynamic || !c->active || !has_good(c))
-                return 0;
+                return NULL;
         if (!c->dynamic->scope_all) {
                 candidate = good_candidate(c);
                 if (candidate && strcmp(candidate->sha256, c->active->sha256) == 0)
-                        return 0;
+                        return NULL;
         }
-        r = candidate ? make_good(c, candidate, &g) : lkg_component_stored_good(c, &g, NULL);
-        if (r == -ENOMEM)
-                return r;
-        if (g && strcmp(g->sha256, c->active->sha256) == 0)
-                g = lkg_generation_unref(g);
-        *ret = g;
-        return 0;
+        if (candidate)
+                g = lkg_generation_new(candidate, &c->dynamic->pointers.good.source, 0, 0,
+                                       lkg_candidate_take_text(candidate, c->names.hint));
+        else
+                (void)lkg_component_stored_good(c, &g, NULL);
+        return g && strcmp(g->sha256, c->active->sha256) == 0 ? lkg_generation_unref(g) : g;
 }
 
 /* ---- back to the last known good ---- */
@@ -543,7 +531,7 @@ int lkg_component_serve_stored(struct lkg_component *c, struct lkg_error *err)
         int r = lkg_component_stored_good(c, &g, err);
 
         if (r >= 0)
-                r = lkg_history_add(&c->history, g);
+                lkg_history_add(&c->history, g);
         if (r >= 0)
                 lkg_component_serve_again(c, g);
         return r;

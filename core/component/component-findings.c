@@ -201,9 +201,8 @@ static void note_no_layer(const struct lkg_component *c, const char *source_path
         put_place(&places, source_path, c->config->base, "", "base");
         put_place(&places, source_path, c->config->dropin_dir, "/*.conf", "drop-ins");
         put_place(&places, source_path, c->config->instance, "", "instance");
-        lkg_buf_putc(&places, '\0');
         lkg_report_add(report, LKG_WARNING, 4021, NULL, "no layer found, so %s is not served; looked for %s",
-                       c->config->file, lkg_buf_failed(&places) ? "nothing" : places.data);
+                       c->config->file, lkg_buf_text(&places));
 }
 
 /*

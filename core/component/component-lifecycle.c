@@ -230,11 +230,7 @@ static void say_why(const struct telling *t, char ret[static LKG_REASON_MAX])
 
         if (mark && size + ROOM_KEPT < LKG_REASON_MAX)
                 lkg_suspects_say(mark->suspects, LKG_REASON_MAX - size - ROOM_KEPT, &buf);
-        lkg_buf_putc(&buf, '\0');
-        if (lkg_buf_failed(&buf) || !*buf.data)
-                (void)snprintf(ret, LKG_REASON_MAX, "%s", reason);
-        else
-                (void)snprintf(ret, LKG_REASON_MAX, "%s; %s", reason, buf.data);
+        (void)snprintf(ret, LKG_REASON_MAX, "%s%s%s", reason, buf.size ? "; " : "", lkg_buf_text(&buf));
 }
 
 static void tell_rolled_back(const struct telling *t)

@@ -3,6 +3,7 @@
  * One component: from its layers to a verdict, and what is recorded about the served generation. See
  * component.h.
  */
+#include <inttypes.h>
 #include <stdarg.h>
 
 #include <lkg/publication.h>
@@ -13,7 +14,7 @@
 /* ---- setup ---- */
 
 /* Where a value can be changed: the first two layers that are configured. */
-static int put_places(struct lkg_buf *buf, const struct lkg_config_component *c)
+static void put_places(struct lkg_buf *buf, const struct lkg_config_component *c)
 {
         const struct {
                 const char *name, *end;
@@ -27,7 +28,6 @@ static int put_places(struct lkg_buf *buf, const struct lkg_config_component *c)
                         lkg_buf_printf(buf, n++ ? " (or %s%s" : "%s%s", places[i].name, places[i].end);
         if (n != 1)
                 lkg_buf_puts(buf, n ? ")" : "the remote configuration");
-        return lkg_buf_failed(buf) ? -ENOMEM : 0;
 }
 
 static char *make_hint(const struct lkg_config *config, const struct lkg_config_component *c)
@@ -36,10 +36,9 @@ static char *make_hint(const struct lkg_config *config, const struct lkg_config_
         const char *top = config->virtual_dir;
         char *hint;
 
-        if (put_places(&places, c) < 0 ||
-            asprintf(&hint, LKG_GENERATED_BY ": change %.*s; see %s%sstatus/%s/origin.", (int)places.size,
-                     places.data, top, *top ? "/" : "", c->name) < 0)
-                return NULL;
+        put_places(&places, c);
+        hint = lkg_format(LKG_GENERATED_BY ": change %s; see %s%sstatus/%s/origin.", lkg_buf_text(&places),
+                          top, *top ? "/" : "", c->name);
         lkg_blank_hidden(hint, strlen(hint), '?'); /* a name may hold a line break; a comment must not */
         return hint;
 }
@@ -81,7 +80,7 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
 /*
  * A digest of the judge's inputs. Only the digest is kept, because a command line may contain credentials.
  */
-static int digest_of_facts(const struct lkg_component *c, char ret[static LKG_SHA256_HEX])
+static void digest_of_facts(const struct lkg_component *c, char ret[static LKG_SHA256_HEX])
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
@@ -90,16 +89,17 @@ static int digest_of_facts(const struct lkg_component *c, char ret[static LKG_SH
                 lkg_buf_putc(&buf, '\0');
                 lkg_buf_puts(&buf, c->line.words.items[i]);
         }
-        return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
+        (void)lkg_sha256_hex(buf.data, buf.size, ret);
 }
 
 static int admit(const struct lkg_content *content, char **ret_why, void *userdata)
 {
         const struct lkg_component *c = userdata;
         char by[LKG_SHA256_HEX] = "";
-        int r = content->what == LKG_ADMIT_TOGETHER ? digest_of_facts(c, by) : 0;
 
-        return r < 0 ? r : lkg_poison_admit(c->poison, c->config->name, content, by, ret_why);
+        if (content->what == LKG_ADMIT_TOGETHER)
+                digest_of_facts(c, by);
+        return lkg_poison_admit(c->poison, c->config->name, content, by, ret_why);
 }
 
 static void finished(void *userdata)
@@ -302,29 +302,25 @@ static int new_judge(struct lkg_component *c, struct lkg_error *err)
         return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;
 }
 
-int lkg_component_learn(struct lkg_component *c)
+bool lkg_component_learn(struct lkg_component *c)
 {
         static const struct lkg_strings nothing = { 0 };
         const struct lkg_line *line = c->facts ? lkg_facts_line(c->facts, NULL) : NULL;
         const struct lkg_strings *words = line ? &line->words : &nothing;
-        struct lkg_strings flags, old = c->line.words;
+        struct lkg_strings old = c->line.words;
         struct lkg_judge_config config;
-        int r;
 
         c->due.facts = true;
         if (wanted_release(c) == c->line.release && lkg_strings_equal(words, &c->line.words))
-                return 0;
-        r = lkg_strings_copy(words, &flags);
-        if (r < 0)
-                return r;
-        c->line.words = flags;
+                return false;
+        (void)lkg_strings_copy(words, &c->line.words);
         c->line.release = wanted_release(c);
         config = judge_config(c);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
                 lkg_judge_configure(c->judges[i], &config);
         lkg_strings_deinit(&old);
         lkg_stack_rejudge(c->stack);
-        return 1;
+        return true;
 }
 
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
@@ -340,14 +336,8 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                 .process.ended_fd = -EBADF,
         };
         c->names.hint = make_hint(env->config, c->config);
-        if (asprintf(&c->names.top, "%s%s", env->config->virtual_dir, *env->config->virtual_dir ? "/" : "") <
-            0)
-                c->names.top = NULL;
-        if (asprintf(&c->names.status_path, "%sstatus/%s", c->names.top ? c->names.top : "",
-                     c->config->name) < 0)
-                c->names.status_path = NULL;
-        if (!c->names.hint || !c->names.top || !c->names.status_path)
-                return lkg_error_set(err, -ENOMEM, NULL, "component %s", c->config->name);
+        c->names.top = lkg_format("%s%s", env->config->virtual_dir, *env->config->virtual_dir ? "/" : "");
+        c->names.status_path = lkg_format("%sstatus/%s", c->names.top, c->config->name);
         c->base_is_fallback = *c->config->base && *c->config->base != '/' &&
                               lkg_fallback_is_ours(env->source_fd, c->config->base);
         r = lkg_state_load_component(env->state, c->config->name, &c->state, report);
@@ -675,44 +665,30 @@ void lkg_component_follow(struct lkg_component *c, struct lkg_remote_base *base)
 
 /* ---- watching ---- */
 
-static int watch_stack(const struct lkg_stack *stack, struct lkg_watch *watch)
-{
-        const struct lkg_stack_watch *wanted;
-        size_t n = stack ? lkg_stack_watches(stack, &wanted) : 0;
-        int r = 0;
-
-        for (size_t i = 0; i < n; i++)
-                if (lkg_watch_add(watch, &wanted[i]) < 0)
-                        r = -ENOMEM;
-        return r;
-}
-
 /*
  * If the base is our own fallback copy, the stack has no base and does not watch that path; a file that
  * replaces the copy must still be noticed.
  */
-static int watch_fallback(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
+static void watch_fallback(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
 {
-        LKG_CLEANUP(lkg_freep) char *dir = NULL;
+        LKG_CLEANUP(lkg_freep) char *dir;
         const char *slash = strrchr(c->config->base, '/'), *name = slash ? slash + 1 : c->config->base;
         struct lkg_stack_watch wanted = { .names = &name, .n_names = 1 };
 
-        if (asprintf(&dir, "%s%s%.*s", source_path, slash ? "/" : "",
-                     slash ? (int)(slash - c->config->base) : 0, c->config->base) < 0) {
-                dir = NULL;
-                return -ENOMEM;
-        }
-        wanted.path = dir;
-        return lkg_watch_add(watch, &wanted);
+        wanted.path = dir = lkg_format("%s%s%.*s", source_path, slash ? "/" : "",
+                                       slash ? (int)(slash - c->config->base) : 0, c->config->base);
+        (void)lkg_watch_add(watch, &wanted);
 }
 
-int lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
+void lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
 {
-        int r = watch_stack(c->stack, watch);
+        const struct lkg_stack_watch *wanted;
+        size_t n = lkg_stack_watches(c->stack, &wanted);
 
-        if (c->base_is_fallback && watch_fallback(c, source_path, watch) < 0)
-                r = -ENOMEM;
-        return r;
+        for (size_t i = 0; i < n; i++)
+                (void)lkg_watch_add(watch, &wanted[i]);
+        if (c->base_is_fallback)
+                watch_fallback(c, source_path, watch);
 }
 
 /* ---- what is served ---- */
@@ -741,34 +717,31 @@ bool lkg_component_note_published(struct lkg_component *c)
         return true;
 }
 
-int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret)
+struct lkg_value *lkg_component_effective(const struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_text *text = c->active ? &c->active->document : NULL;
+        struct lkg_value *effective = NULL;
         struct lkg_source *source;
         char layer[40];
-        int r;
 
-        *ret = NULL;
         if (!text || !c->judges[0])
-                return 0;
-        if (lkg_component_serves_candidate(c)) {
-                *ret = lkg_value_ref(c->candidate->effective);
-                return 0;
+                return NULL;
+        if (lkg_component_serves_candidate(c))
+                return lkg_value_ref(c->candidate->effective);
+        if (c->served.doc && c->served.number == c->active->number) {
+                doc = lkg_value_ref(c->served.doc);
+        } else {
+                (void)snprintf(layer, sizeof(layer), "generation %" PRIu64, c->active->number);
+                source = lkg_source_new(layer, c->config->file);
+                (void)lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0,
+                                 source, &ignored, &doc);
+                lkg_source_unref(source);
         }
-        if (c->served.doc && c->served.number == c->active->number)
-                return lkg_judge_document(c->judges[0], c->served.doc, ret);
-        (void)snprintf(layer, sizeof(layer), "generation %llu", (unsigned long long)c->active->number);
-        source = lkg_source_new(layer, c->config->file);
-        if (!source)
-                return -ENOMEM;
-        r = lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0, source,
-                       &ignored, &doc);
-        lkg_source_unref(source);
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
-        return lkg_judge_document(c->judges[0], doc, ret);
+        if (doc)
+                (void)lkg_judge_document(c->judges[0], doc, &effective);
+        return effective;
 }
 
 bool lkg_component_served_has_table(const struct lkg_component *c)

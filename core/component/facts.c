@@ -63,46 +63,40 @@ static void line_deinit(struct lkg_line *line)
         *line = (struct lkg_line){ 0 };
 }
 
-static int load_version(struct lkg_facts *facts)
+static void load_version(struct lkg_facts *facts)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct lkg_fact_version version;
-        int r = lkg_fact_read(facts->dirfd, LKG_FACT_VERSION, &text, NULL);
 
         facts->version[0] = '\0';
         facts->release = 0;
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
+        if (lkg_fact_read(facts->dirfd, LKG_FACT_VERSION, &text, NULL) < 0)
+                return;
         lkg_fact_version_parse(text, &version);
         if (strlen(version.printed) >= sizeof(facts->version))
-                return 0;
+                return;
         (void)snprintf(facts->version, sizeof(facts->version), "%s", version.printed);
         facts->release = lkg_facts_release(facts->version);
-        return 0;
 }
 
-static int load_unit(struct lkg_facts *facts)
+static void load_unit(struct lkg_facts *facts)
 {
         LKG_CLEANUP(lkg_freep) char *data = NULL;
         struct lkg_line line = { .known = true };
         size_t size;
         int r = read_fact(facts->dirfd, LKG_FACT_EXEC_START, &data, &size, &line.time_ns);
 
-        if (r == 0)
-                r = lkg_strings_parse(data, size, &line.words);
-        if (r == -ENOMEM)
-                return r;
         line_deinit(&facts->unit);
-        if (r == 0)
-                facts->unit = line;
-        return 0;
+        if (r < 0)
+                return;
+        (void)lkg_strings_parse(data, size, &line.words);
+        facts->unit = line;
 }
 
-int lkg_facts_load(struct lkg_facts *facts)
+void lkg_facts_load(struct lkg_facts *facts)
 {
-        int r = load_version(facts);
-
-        return r < 0 ? r : load_unit(facts);
+        load_version(facts);
+        load_unit(facts);
 }
 
 /* ---- processes ---- */
@@ -212,16 +206,16 @@ static void save_record(const struct lkg_facts *facts, const struct lkg_tracked 
         lkg_json_u64(&json, "startTime", t->start_time);
         lkg_json_u64(&json, "generation", t->generation);
         lkg_json_end(&json);
-        if (lkg_json_write_line(&json, &buf) == 0)
-                (void)lkg_write_file_atomic(facts->state_fd, path, buf.data, buf.size, 0600,
-                                            /* durable= */ false, NULL);
+        (void)lkg_json_write_line(&json, &buf);
+        (void)lkg_write_file_atomic(facts->state_fd, path, buf.data, buf.size, 0600,
+                                    /* durable= */ false, NULL);
 }
 
 /*
  * Loads the recorded process if it is still alive. One that has ended is useless without its command line,
- * which the record does not have. Return: 0 or -ENOMEM.
+ * which the record does not have.
  */
-static int load_record(struct lkg_facts *facts)
+static void load_record(struct lkg_facts *facts)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         struct lkg_tracked t = { .pidfd = -EBADF };
@@ -230,28 +224,23 @@ static int load_record(struct lkg_facts *facts)
         uint64_t pid;
         int r = record_path(facts, path);
 
-        if (r == 0)
-                r = lkg_record_read(facts->state_fd, path, &doc, NULL);
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
+        if (r < 0 || lkg_record_read(facts->state_fd, path, &doc, NULL) < 0)
+                return;
         lkg_boot_id(boot);
         then = lkg_map_get_string(doc, "boot");
         pid = lkg_record_number(doc, "pid", 0);
         if (!then || strcmp(then, boot) != 0 || pid == 0 || pid > INT_MAX)
-                return 0;
+                return;
         t.pid = (int)pid;
         t.start_time = lkg_record_number(doc, "startTime", 0);
         t.generation = lkg_record_number(doc, "generation", 0);
         t.pidfd = open_process(t.pid, t.start_time);
         if (t.pidfd < 0)
-                return 0;
-        r = read_command_line(t.pid, &t.line);
-        if (r < 0 || lkg_facts_ended(&t)) {
+                return;
+        if (read_command_line(t.pid, &t.line) < 0 || lkg_facts_ended(&t))
                 tracked_deinit(&t);
-                return r == -ENOMEM ? r : 0;
-        }
-        facts->processes[facts->n_processes++] = t;
-        return 0;
+        else
+                facts->processes[facts->n_processes++] = t;
 }
 
 /* ---- what the next engine finds ---- */
@@ -265,13 +254,12 @@ static void save_process(const struct lkg_facts *facts, const struct lkg_tracked
         lkg_buf_putc(&buf, '\0');
         for (size_t i = 0; i < t->line.words.n_items; i++)
                 lkg_buf_append(&buf, t->line.words.items[i], strlen(t->line.words.items[i]) + 1);
-        if (!lkg_buf_failed(&buf))
-                (void)lkg_write_file_atomic(facts->dirfd, LKG_FACT_PROCESS, buf.data, buf.size, 0600,
-                                            /* durable= */ false, NULL);
+        (void)lkg_write_file_atomic(facts->dirfd, LKG_FACT_PROCESS, buf.data, buf.size, 0600,
+                                    /* durable= */ false, NULL);
         save_record(facts, t);
 }
 
-static int load_process(struct lkg_facts *facts)
+static void load_process(struct lkg_facts *facts)
 {
         struct lkg_tracked t = { .pidfd = -EBADF, .line = { .known = true } };
         LKG_CLEANUP(lkg_freep) char *data = NULL;
@@ -279,19 +267,16 @@ static int load_process(struct lkg_facts *facts)
         int r = read_fact(facts->dirfd, LKG_FACT_PROCESS, &data, &size, &t.line.time_ns);
 
         if (r == -ENOENT)
-                return load_record(facts);
+                load_record(facts);
         if (r < 0)
-                return r == -ENOMEM ? r : 0;
+                return;
         first = strnlen(data, size);
         if (first == size ||
             sscanf(data, "%d %" SCNu64 " %" SCNu64, &t.pid, &t.start_time, &t.generation) < 2 || t.pid <= 0)
-                return 0;
-        r = lkg_strings_parse(data + first + 1, size - first - 1, &t.line.words);
-        if (r < 0)
-                return r;
+                return;
+        (void)lkg_strings_parse(data + first + 1, size - first - 1, &t.line.words);
         t.pidfd = open_process(t.pid, t.start_time);
         facts->processes[facts->n_processes++] = t;
-        return 0;
 }
 
 /* "Have I seen this process?" - is it one of those that we track? */
@@ -371,30 +356,24 @@ const struct lkg_line *lkg_facts_line(const struct lkg_facts *facts, bool *ret_r
 int lkg_facts_open(int runtime_fd, int state_fd, const char *component, struct lkg_facts **ret,
                    struct lkg_error *err)
 {
-        struct lkg_facts *facts = calloc(1, sizeof(*facts));
+        struct lkg_facts *facts = lkg_must(calloc(1, sizeof(*facts)));
         char path[sizeof(LKG_FACTS_DIR) + NAME_MAX + 1];
         int r;
 
-        if (!facts)
-                return lkg_error_set(err, -ENOMEM, NULL, "facts");
         facts->dirfd = -EBADF;
         facts->state_fd = state_fd;
-        facts->component = strdup(component);
-        if (!facts->component) {
-                lkg_facts_free(facts);
-                return lkg_error_set(err, -ENOMEM, NULL, "facts");
-        }
+        facts->component = lkg_must(strdup(component));
         (void)snprintf(path, sizeof(path), LKG_FACTS_DIR "/%s", component);
         r = lkg_mkdir_p(runtime_fd, path, 0700, err);
         facts->dirfd = r < 0 ? -EBADF : openat(runtime_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (r == 0 && facts->dirfd < 0)
                 r = lkg_error_set(err, -errno, NULL, "open '%s'", path);
-        if (r == 0 && ((r = lkg_facts_load(facts)) < 0 || (r = load_process(facts)) < 0))
-                (void)lkg_error_set(err, r, NULL, "facts");
         if (r < 0) {
                 lkg_facts_free(facts);
                 return r;
         }
+        lkg_facts_load(facts);
+        load_process(facts);
         *ret = facts;
         return 0;
 }

@@ -159,8 +159,6 @@ static void put_value(const struct lkg_value *value, enum lkg_secrecy secrecy, s
         lkg_buf_putc(buf, '\t');
         if (masked)
                 lkg_render_json_compact(masked, buf);
-        else if (value)
-                buf->failed = true;
         else
                 lkg_buf_putc(buf, '-');
 }
@@ -171,8 +169,7 @@ static int put_line(const char *pointer, const struct lkg_value *runs, const str
         struct lkg_buf *buf = userdata;
         enum lkg_secrecy secrecy;
 
-        if (lkg_pointer_text(pointer, buf) < 0)
-                return -ENOMEM;
+        (void)lkg_pointer_text(pointer, buf);
         secrecy = lkg_pointer_secrecy(pointer);
         put_value(runs, secrecy, buf);
         put_value(served, secrecy, buf);
@@ -190,6 +187,5 @@ void lkg_component_drift(const struct lkg_component *c, struct lkg_buf *buf)
         if (!g || !c->active || g->number == c->active->number || parse(g, &runs) < 0 ||
             parse(c->active, &served) < 0)
                 return;
-        if (lkg_value_compare(runs, served, put_line, buf) == -ENOMEM)
-                buf->failed = true;
+        (void)lkg_value_compare(runs, served, put_line, buf);
 }

@@ -63,12 +63,11 @@ static int read_side(struct lkg_generation *g, struct lkg_value **ret_doc, struc
                            lkg_detect_format(g->document.data, g->document.size), LKG_DECODE_UNTYPED, NULL,
                            &ignored, ret_doc);
 
-        if (r >= 0)
-                r = lkg_generation_describe(g);
-        if (r >= 0)
-                *ret = (struct lkg_suspects_side){ *ret_doc, g->origin.data ? g->origin.data : "",
-                                                   g->number };
-        return r;
+        if (r < 0)
+                return r;
+        lkg_generation_describe(g);
+        *ret = (struct lkg_suspects_side){ *ret_doc, g->origin.data ? g->origin.data : "", g->number };
+        return 0;
 }
 
 static const struct lkg_schema *schema_of(const struct lkg_component *c, const struct lkg_value *doc)
@@ -82,7 +81,7 @@ static const struct lkg_schema *schema_of(const struct lkg_component *c, const s
         return schema;
 }
 
-/* Return: 0, see @ret; 1: @ret_why; -ENOMEM. */
+/* Return: 0, see @ret; 1: @ret_why. */
 static int compare(const struct lkg_component *c, struct lkg_generation *good,
                    struct lkg_generation *condemned, struct lkg_value **ret, const char **ret_why)
 {
@@ -93,18 +92,16 @@ static int compare(const struct lkg_component *c, struct lkg_generation *good,
 
         if (r >= 0)
                 r = read_side(condemned, &after, &b);
-        if (r == -ENOMEM)
-                return r;
         *ret_why = "one of the two documents cannot be read";
         return r < 0 ? 1 : lkg_suspects_find(schema_of(c, after), &a, &b, /* whole= */ false, ret);
 }
 
-/* The stored document, else a merge that a rollback would serve. */
-static int find_good(const struct lkg_component *c, struct lkg_generation **ret)
+/* The stored document, else a merge that a rollback would serve; NULL = neither. */
+static struct lkg_generation *find_good(const struct lkg_component *c)
 {
-        int r = lkg_component_stored_good(c, ret, NULL);
+        struct lkg_generation *good = NULL;
 
-        return r >= 0 || r == -ENOMEM ? r : lkg_component_good_generation(c, ret);
+        return lkg_component_stored_good(c, &good, NULL) >= 0 ? good : lkg_component_good_generation(c);
 }
 
 static int suspect(const struct lkg_component *c, const struct lkg_bad *mark, struct lkg_value **ret,
@@ -112,15 +109,14 @@ static int suspect(const struct lkg_component *c, const struct lkg_bad *mark, st
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *condemned = NULL;
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
-        int r = find_condemned(c, mark, &condemned);
 
         *ret_why = "its document was not served, or is no longer in the history";
-        if (r < 0)
-                return r == -ENOMEM ? r : 1;
+        if (find_condemned(c, mark, &condemned) < 0)
+                return 1;
         *ret_why = "there is no document of the last known good";
-        r = find_good(c, &good);
-        if (r < 0 || !good)
-                return r == -ENOMEM ? r : 1;
+        good = find_good(c);
+        if (!good)
+                return 1;
         *ret_why = "its document is that of the last known good";
         if (!lkg_bad_failed_trial(mark->cause) && strcmp(good->sha256, condemned->sha256) == 0)
                 return 1;
@@ -143,7 +139,7 @@ int lkg_component_mark_bad(struct lkg_component *c, const struct lkg_bad *bad, s
                 suspects = lkg_value_ref(known->suspects);
         else if (r > 0)
                 suspects = lkg_suspects_unknown(why);
-        mark.suspects = suspects; /* without memory: the mark matters more than they do */
+        mark.suspects = suspects;
         /* The mark names the generation, so that is in the history before it, if it can be (docs/specification.md 4.16). */
         generation = lkg_suspects_number(suspects, "generation");
         if (generation)

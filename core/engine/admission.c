@@ -56,12 +56,6 @@ int lkg_engine_watch_poison(struct lkg_engine *e)
         return sd_event_source_set_prepare(e->sources.inotify, on_prepare);
 }
 
-void lkg_engine_out_of_memory(struct lkg_engine *e)
-{
-        if (lkg_poison_give_up(&e->poison))
-                lkg_no_memory();
-}
-
 /* ---- trying again ---- */
 
 static void save(struct lkg_engine *e)

@@ -251,7 +251,7 @@ static bool vouched_or_settled(const char *path, void *userdata)
         return lkg_is_unsettled(path, &e->settled);
 }
 
-int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err)
+void lkg_engine_new_places(struct lkg_engine *e)
 {
         const struct lkg_places_options options = {
                 .event = e->event,
@@ -267,9 +267,8 @@ int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err)
                 .rollout_halted = rollout_halted,
                 .userdata = e,
         };
-        int r = lkg_places_new(&options, e->config, &e->places);
 
-        return r < 0 ? lkg_error_set(err, r, NULL, "places of the reference") : 0;
+        (void)lkg_places_new(&options, e->config, &e->places);
 }
 
 int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *err)

@@ -200,8 +200,8 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
         int r = e->hooks->commit(e);
 
         if (r >= 0)
-                r = lkg_component_good_generation(c, &good);
-        return r >= 0 && good ? lkg_component_serve_stored(c, NULL) : r;
+                good = lkg_component_good_generation(c);
+        return good ? lkg_component_serve_stored(c, NULL) : r;
 }
 
 /*

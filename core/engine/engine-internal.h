@@ -172,7 +172,7 @@ int lkg_engine_add_sources(struct lkg_engine *e);
 /* lifetime.c: steps of a start that a reload repeats. */
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
-int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
+void lkg_engine_build_rules(struct lkg_engine *e);
 
 /* starting.c: release and command line of the components. */
 /** lkg_engine_open_facts() - open the facts of every component that has none yet. Return: 0 or -errno. */
@@ -228,8 +228,6 @@ int lkg_engine_watch_poison(struct lkg_engine *e);
 void lkg_engine_lift_old_poison(struct lkg_engine *e);
 /** lkg_engine_lift_poison() - an operator wants refused content of @c to be tried again. */
 void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_out_of_memory() - end the process if it is in the middle of recorded work. */
-void lkg_engine_out_of_memory(struct lkg_engine *e);
 /* commands.c */
 /**
  * lkg_engine_run_command() - carry out and publish one write to a control file or in bad/. Return: 0 or
@@ -246,7 +244,7 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_consume() - c->active is new: request a restart of the component, if configured and if it changes anything. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
 /* remote.c: which configuration each component follows. */
-/** lkg_engine_open_store() - open the durable store of dynamic configuration. Return: 0; -EBUSY or -ENOMEM, which are fatal. */
+/** lkg_engine_open_store() - open the durable store of dynamic configuration. Return: 0; -EBUSY, which is fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_open_dynamic() - read the store for every component that has no state yet. */
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
@@ -255,8 +253,8 @@ void lkg_engine_restore_dynamic(struct lkg_engine *e);
 /** lkg_engine_look_remote() - look at the reference, as far as @touched concerns them. */
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_touched *touched);
-/** lkg_engine_new_places() - create e->places, which are not used yet. Return: 0 or -ENOMEM. */
-int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_new_places() - create e->places, which are not used yet. */
+void lkg_engine_new_places(struct lkg_engine *e);
 /**
  * lkg_engine_open_places() - open them as configured, and determine which component follows them. @fresh: the daemon has just
  * started

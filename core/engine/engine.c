@@ -20,8 +20,6 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
         struct lkg_error err = { 0 };
         int r = lkg_component_refresh(c, lkg_engine_env(e), touched, &err);
 
-        if (r == -ENOMEM)
-                lkg_engine_out_of_memory(e);
         if (r < 0) {
                 lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
                 lkg_log(LOG_ERR, &fields, "cannot look at the layers: %s", err.message);
@@ -50,27 +48,25 @@ static bool is_named(const struct lkg_manifest_rules *rules, const char *path)
  * The file server learns which names, beside those of the configuration, decide what the layers are: the links on the way to a
  * layer, and where they lead. These are the names that we watch.
  */
-static int note_ways(struct lkg_engine *e)
+static void note_ways(struct lkg_engine *e)
 {
         struct lkg_strings ways = { 0 };
-        int r = 0;
 
         for (size_t i = 0; i < e->watch.n_dirs; i++) {
                 const struct lkg_watched_dir *dir = &e->watch.dirs[i];
                 bool top = strcmp(dir->path, e->paths.source) == 0;
                 const char *below = top ? "" : lkg_path_below(dir->path, e->paths.source);
 
-                for (size_t k = 0; below && k < dir->n_names && ways.n_items < LKG_WAYS_MAX && r == 0; k++) {
+                for (size_t k = 0; below && k < dir->n_names && ways.n_items < LKG_WAYS_MAX; k++) {
                         char *path;
 
                         if (!*dir->names[k])
                                 continue;
-                        if (asprintf(&path, "%s%s%s", below, top ? "" : "/", dir->names[k]) < 0)
-                                path = NULL;
-                        if (path && is_named(&e->rules, path))
+                        path = lkg_format("%s%s%s", below, top ? "" : "/", dir->names[k]);
+                        if (is_named(&e->rules, path))
                                 free(path);
                         else
-                                r = lkg_strings_take(&ways.items, &ways.n_items, path);
+                                (void)lkg_strings_take(&ways.items, &ways.n_items, path);
                 }
         }
         if (ways.n_items == LKG_WAYS_MAX && !e->reports.ways_noted) {
@@ -82,10 +78,8 @@ static int note_ways(struct lkg_engine *e)
                                LKG_WAYS_MAX);
                 lkg_engine_mark_findings(e);
         }
-        r = lkg_rules_set_ways(&e->rules, ways.items, ways.n_items);
-        if (r > 0)
+        if (lkg_rules_set_ways(&e->rules, ways.items, ways.n_items))
                 lkg_engine_mark_findings(e); /* so that a publication shows them */
-        return r < 0 ? r : 0;
 }
 
 /* Return: true: a new directory is watched, so something may have happened before the watch was added. */
@@ -96,14 +90,11 @@ static bool update_watches(struct lkg_engine *e)
 
         lkg_watch_begin(&e->watch);
         for (size_t i = 0; i < e->n_components; i++)
-                if (lkg_component_watch(&e->components[i], e->paths.source, &e->watch) < 0)
-                        e->watch.poll = true;
+                lkg_component_watch(&e->components[i], e->paths.source, &e->watch);
         for (size_t i = 0; i < way->n; i++)
-                if (lkg_watch_add(&e->watch, &way->items[i]) < 0)
-                        e->watch.poll = true;
+                (void)lkg_watch_add(&e->watch, &way->items[i]);
         added = lkg_watch_end(&e->watch);
-        if (note_ways(e) < 0)
-                e->clock.retry_at_ns = lkg_boottime_ns() + e->clock.retry_delay_ns;
+        note_ways(e);
         if (e->watch.over_limit && !e->reports.over_limit_noted) {
                 e->reports.over_limit_noted = true;
                 lkg_report_add(&e->reports.setup, LKG_WARNING, 4008, NULL,
@@ -197,7 +188,7 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
             (c->candidate && c->candidate->state == LKG_CANDIDATE_NAME_TAKEN))
                 return;
         r = lkg_history_get(&c->history, hold->generation, &g, &err);
-        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+        if (r == -EMFILE || r == -ENFILE)
                 return; /* keep what is served until the next round */
         if (r < 0) {
                 lose_hold(e, c, &err);
@@ -213,20 +204,14 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         const struct lkg_event publishing = { .kind = LKG_EVENT_PUBLISHING };
-        struct lkg_text text;
         uint64_t number;
         int r = lkg_state_next_generation(&e->state, &number, err);
 
         if (r < 0)
                 return r;
-        r = lkg_candidate_take_text(c->candidate, c->names.hint, &text);
-        if (r >= 0)
-                r = lkg_generation_new(c->candidate, lkg_component_source(c), number, lkg_realtime_ns(),
-                                       text, &g);
-        if (r >= 0)
-                r = lkg_history_add(&c->history, g);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "generation %" PRIu64, number);
+        g = lkg_generation_new(c->candidate, lkg_component_source(c), number, lkg_realtime_ns(),
+                               lkg_candidate_take_text(c->candidate, c->names.hint));
+        lkg_history_add(&c->history, g);
         r = lkg_engine_step(e, c, &publishing, err);
         if (r < 0) {
                 lkg_history_remove(&c->history, number);
@@ -368,8 +353,6 @@ int lkg_engine_commit(struct lkg_engine *e)
         update_conditions(e);
         if (r >= 0)
                 r = publish(e, &err);
-        if (r == -ENOMEM)
-                lkg_engine_out_of_memory(e);
         if (r < 0) {
                 publish_failed(e, undo, r, &err);
         } else {

@@ -19,43 +19,40 @@
 
 static char *copy_or_null(const char *text)
 {
-        return text ? strdup(text) : NULL;
+        return text ? lkg_must(strdup(text)) : NULL;
 }
 
-/* Return: 1: a generation of the current publication is served again; 0; -ENOMEM. */
-static int recover_running(struct lkg_engine *e, struct lkg_component *c,
-                           const struct lkg_publication *previous)
+/* Return: is a generation of the current publication served again? */
+static bool recover_running(struct lkg_engine *e, struct lkg_component *c,
+                            const struct lkg_publication *previous)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         const struct lkg_entry *view = previous ? lkg_publication_find(previous, c->config->file) : NULL;
         int r;
 
         if (!view || !(view->flags & LKG_ENTRY_VIEW) || view->generation == 0)
-                return 0;
+                return false;
         lkg_state_at_least(&e->state, view->generation);
         r = lkg_history_get(&c->history, view->generation, &g, NULL);
         if (r < 0 || strcmp(g->sha256, view->sha256) != 0) {
                 g = lkg_generation_unref(g);
                 r = lkg_publisher_recover(e->publisher, previous, c, view, &g);
-                if (r >= 0)
-                        r = lkg_history_add(&c->history, g);
+                if (r < 0)
+                        return false;
+                lkg_history_add(&c->history, g);
         }
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
         lkg_component_set_active(c, g);
         (void)lkg_component_note_published(c); /* readers already have it */
-        return 1;
+        return true;
 }
 
 static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
 {
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *c = &e->components[i];
-                int r = recover_running(e, c, previous);
+                int r;
 
-                if (r < 0)
-                        return r;
-                if (r == 0)
+                if (!recover_running(e, c, previous))
                         lkg_component_recover_last_good(c);
                 lkg_component_note_base(c);
                 lkg_component_recover_previous(c);
@@ -91,7 +88,7 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 r = lkg_engine_open_facts(e, err);
         if (r >= 0)
-                r = lkg_engine_new_places(e, err);
+                lkg_engine_new_places(e);
         if (r >= 0)
                 r = lkg_probes_new(e->event, lkg_engine_on_health, e, &e->probes, err);
         if (r >= 0)
@@ -99,7 +96,7 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 r = lkg_engine_open_dynamic(e, err);
         if (r >= 0)
-                r = lkg_engine_build_rules(e, err);
+                lkg_engine_build_rules(e);
         if (r >= 0 && (r = recover(e, previous)) < 0)
                 (void)lkg_error_set(err, r, NULL, "what was served before");
         lkg_publication_free(previous);
@@ -126,11 +123,9 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
 int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, struct lkg_engine **ret,
                    struct lkg_report *report, struct lkg_error *err)
 {
-        struct lkg_engine *e = calloc(1, sizeof(*e));
+        struct lkg_engine *e = lkg_must(calloc(1, sizeof(*e)));
         int r;
 
-        if (!e)
-                return lkg_error_set(err, -ENOMEM, NULL, "engine");
         e->hooks = &lkg_engine_hooks;
         e->options = *options;
         e->event = sd_event_ref(event);
@@ -141,9 +136,9 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->paths.config = copy_or_null(options->config_path);
         e->paths.vendor = copy_or_null(options->vendor_dir);
         e->paths.mount_point = copy_or_null(options->mount_point);
-        e->paths.source = strdup(options->source_path);
+        e->paths.source = lkg_must(strdup(options->source_path));
         e->settled = (struct lkg_settled){ .watch = &e->watch, .source_path = e->paths.source };
-        r = e->paths.source ? lkg_engine_load_config(e, &e->config, &e->reports.setup) : -ENOMEM;
+        r = lkg_engine_load_config(e, &e->config, &e->reports.setup);
         if (r < 0)
                 (void)lkg_error_set(err, r, NULL, "configuration");
         else
@@ -311,9 +306,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         e->components = NULL;
         e->n_components = 0;
         r = lkg_engine_new_components(e, err);
-        if (r >= 0)
-                r = lkg_engine_build_rules(e, err);
-        if (r < 0) { /* out of memory, or the state directory is gone: continue as before */
+        if (r < 0) { /* the state directory is gone: continue as before */
                 free_components(e->components, e->n_components);
                 e->components = old;
                 e->n_components = n_old;
@@ -321,6 +314,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 lkg_config_free(next);
                 return r;
         }
+        lkg_engine_build_rules(e);
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *from = lkg_component_find(old, n_old, e->components[i].config->name);
 
@@ -390,9 +384,7 @@ int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, 
 
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
 {
-        e->components = calloc(e->config->n_components, sizeof(*e->components));
-        if (!e->components)
-                return lkg_error_set(err, -ENOMEM, NULL, "components");
+        e->components = lkg_must(calloc(e->config->n_components, sizeof(*e->components)));
         for (size_t i = 0; i < e->config->n_components; i++) {
                 int r = lkg_component_init(&e->components[i], lkg_engine_env(e), (unsigned)i,
                                            &e->reports.setup, err);
@@ -404,19 +396,14 @@ int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
         return 0;
 }
 
-int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err)
+void lkg_engine_build_rules(struct lkg_engine *e)
 {
-        struct lkg_manifest_rules rules;
         size_t before = e->reports.setup.n_findings;
-        int r = lkg_rules_build(e->config, e->options.source_fd, e->paths.source, &rules, &e->reports.setup);
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "rules");
         lkg_rules_deinit(&e->rules);
-        e->rules = rules;
+        e->rules = lkg_rules_build(e->config, e->options.source_fd, e->paths.source, &e->reports.setup);
         for (size_t i = before; i < e->reports.setup.n_findings; i++)
                 lkg_log_warning("%s: %s", e->paths.source, e->reports.setup.findings[i].text);
-        return 0;
 }
 
 /* ---- what the parts may call ---- */

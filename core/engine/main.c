@@ -286,6 +286,11 @@ static int run_loop(const struct lkg_engine_options *o, sd_event *event)
 
 static int supervisor = -EBADF; /* set before any thread starts */
 
+static void say_no_memory(void)
+{
+        lkg_log_error("out of memory");
+}
+
 static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, const char *text)
 {
         return lkg_message_send_log(supervisor, priority, fields, text);
@@ -361,6 +366,7 @@ int main(int argc, char **argv)
         int r;
 
         lkg_log_init("lkgfs-engine", LOG_INFO);
+        lkg_at_no_memory(say_no_memory);
         r = parse_arguments(argc, argv, &a);
         if (r)
                 return r - 1;

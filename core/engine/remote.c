@@ -51,7 +51,7 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 return 0;
         e->store.lock_fd = -EBADF;
-        if (r == -EBUSY || r == -ENOMEM)
+        if (r == -EBUSY)
                 return r;
         if (r == -EPROTO) { /* the store stays as it is; the node is still served */
                 lkg_report_add(&e->reports.setup, LKG_ERROR, 6010, NULL,
@@ -146,8 +146,6 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                                    : lkg_dynamic_open(&e->store, e->config, c->config, &c->dynamic,
                                                       &e->reports.setup, err);
 
-                if (r == -ENOMEM)
-                        return r;
                 if (r < 0) {
                         lkg_report_add(&e->reports.setup, LKG_WARNING, 6013, NULL,
                                        "component %s has no memory for remote configuration: %s",
@@ -194,8 +192,6 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
 
-        if (why->code == -ENOMEM)
-                lkg_engine_out_of_memory(e);
         if (strcmp(c->assigned.untried, why->message) != 0) {
                 lkg_log(LOG_ERR, &fields, "cannot try what is assigned, trying again: %s", why->message);
                 (void)snprintf(c->assigned.untried, sizeof(c->assigned.untried), "%.500s", why->message);

@@ -15,15 +15,12 @@
 /* Judge with the current facts about @c and publish the result. */
 static void learn(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        int r = lkg_component_learn(c);
+        bool changed = lkg_component_learn(c);
 
-        if (r < 0)
-                lkg_log(LOG_ERR, &fields, "cannot judge by the component's command line: %s", strerror(-r));
-        if (r > 0)
+        if (changed)
                 lkg_watch_touch(&e->watch, NULL);
         if (e->started)
-                e->hooks->cycle(e, /* look= */ r > 0);
+                e->hooks->cycle(e, /* look= */ changed);
 }
 
 static void tell_supervisor(struct lkg_engine *e, const struct lkg_component *c)
@@ -109,7 +106,6 @@ static void show(struct lkg_engine *e)
 static int on_facts(sd_event_source *source, const struct inotify_event *event, void *userdata)
 {
         struct lkg_engine *e = userdata;
-        const struct lkg_log_fields *none = NULL;
 
         if (event->len > 0 && strcmp(event->name, LKG_FACT_START) == 0) {
                 e->hooks->resolve_starts(e);
@@ -136,9 +132,7 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
 
                 if (e->sources.facts[i] != source || !c->facts)
                         continue;
-                if (lkg_facts_load(c->facts) < 0)
-                        lkg_log(LOG_ERR, none, "cannot read what is known about %s: out of memory",
-                                c->config->name);
+                lkg_facts_load(c->facts);
                 lkg_component_learn_version(c, &e->reports.setup);
                 learn(e, c);
         }
@@ -154,10 +148,9 @@ int lkg_engine_open_facts(struct lkg_engine *e, struct lkg_error *err)
                 if (!c->facts)
                         r = lkg_facts_open(e->options.runtime_fd, e->state.fd, c->config->name, &c->facts,
                                            err);
-                if (r == 0 && (r = lkg_component_learn(c)) < 0)
-                        (void)lkg_error_set(err, r, NULL, "component %s", c->config->name);
                 if (r < 0)
                         return r;
+                (void)lkg_component_learn(c);
         }
         return 0;
 }
@@ -174,10 +167,8 @@ int lkg_engine_watch_facts(struct lkg_engine *e)
                 r = sd_event_add_inotify_fd(e->event, &e->sources.facts[i], facts->dirfd,
                                             IN_MOVED_TO | IN_DELETE, on_facts, e);
                 /* A write between reading the files and adding the watch causes no event. The callers read the layers next. */
-                if (r >= 0)
-                        r = lkg_facts_load(facts);
-                if (r >= 0)
-                        r = lkg_component_learn(&e->components[i]);
+                lkg_facts_load(facts);
+                (void)lkg_component_learn(&e->components[i]);
                 for (size_t k = 0; r >= 0 && k < facts->n_processes; k++)
                         r = watch_process(e, &facts->processes[k]);
         }

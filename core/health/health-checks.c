@@ -113,8 +113,7 @@ static const char *url_of_document(struct lkg_component *c)
 
         if (!c->active || (c->health.generation == c->active->number && c->health.remote == remote))
                 return c->health.url;
-        if (lkg_component_effective(c, &effective) < 0)
-                return c->health.url; /* no memory: the next cycle tries again */
+        effective = lkg_component_effective(c);
         c->health.generation = c->active->number;
         c->health.remote = remote;
         *c->health.url = '\0';

@@ -121,14 +121,10 @@ static int begin(struct probe *p, const char *url)
 {
         int r;
 
-        p->identity = lkg_identity_new();
-        if (!p->identity)
-                return -ENOMEM;
+        p->identity = lkg_must(lkg_identity_new());
         p->identity->serial = ++p->probes->serial;
         p->identity->insecure = true; /* as a kubelet does */
-        p->identity->server = strdup(url);
-        if (!p->identity->server)
-                return -ENOMEM;
+        p->identity->server = lkg_must(strdup(url));
         r = lkg_remote_timer(p->probes->event, LKG_NSEC_PER_MSEC, on_timer, p, &p->timer);
         lkg_remote_arm(p->timer, 0);
         return r;
@@ -162,7 +158,7 @@ void lkg_probes_ask(struct lkg_probes *probes, unsigned index, const struct lkg_
                 (void)strcpy(p->words, "the health endpoint has not answered yet");
         }
         if (begin(p, config->url) < 0) {
-                lkg_log_warning("cannot ask a health endpoint: %s", strerror(ENOMEM));
+                lkg_log_warning("cannot ask a health endpoint: no timer");
                 stop(p);
         }
 }
@@ -187,9 +183,8 @@ int lkg_probes_new(sd_event *event, void (*changed)(void *userdata), void *userd
                 .max_bytes = LKG_COMPONENTS_MAX * ANSWER_BYTES_MAX,
                 .plain = true,
         };
-        struct lkg_probes *probes = calloc(1, sizeof(*probes));
-        int r = probes ? lkg_http_new(&options, &probes->http, err)
-                       : lkg_error_set(err, -ENOMEM, NULL, "health endpoints");
+        struct lkg_probes *probes = lkg_must(calloc(1, sizeof(*probes)));
+        int r = lkg_http_new(&options, &probes->http, err);
 
         if (r < 0) {
                 free(probes);

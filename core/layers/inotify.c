@@ -230,7 +230,7 @@ static void touch(struct lkg_watch *w, char *path)
                 free(path);
                 path = NULL;
         }
-        if (lkg_strings_take(&t->paths, &t->n_paths, path) < 0) {
+        if (!path || lkg_strings_take(&t->paths, &t->n_paths, path) < 0) {
                 lkg_touched_deinit(t);
                 t->everything = true;
         }

@@ -46,21 +46,15 @@ struct lkg_blob *lkg_blob_find(struct lkg_blobs *blobs, const char *sha256)
         return node ? *node : NULL;
 }
 
-static int add(struct lkg_blobs *blobs, const char *sha256, uint64_t size, struct lkg_blob **ret)
+static struct lkg_blob *add(struct lkg_blobs *blobs, const char *sha256, uint64_t size)
 {
-        struct lkg_blob *blob = calloc(1, sizeof(*blob));
+        struct lkg_blob *blob = lkg_must(calloc(1, sizeof(*blob)));
 
-        if (!blob)
-                return -ENOMEM;
         memcpy(blob->sha256, sha256, LKG_SHA256_HEX);
         blob->size = size;
         blob->refs = 1;
-        if (!tsearch(blob, &blobs->tree, compare)) {
-                free(blob);
-                return -ENOMEM;
-        }
-        *ret = blob;
-        return 0;
+        (void)lkg_must(tsearch(blob, &blobs->tree, compare));
+        return blob;
 }
 
 /*
@@ -90,22 +84,21 @@ int lkg_blob_put(struct lkg_blobs *blobs, const char *sha256, const void *data, 
 {
         char digest[LKG_SHA256_HEX];
         struct lkg_blob *blob;
-        int r = sha256 ? 0 : lkg_sha256_hex(data, size, digest);
+        int r = 0;
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "digest");
-        if (!sha256)
+        if (!sha256) {
+                (void)lkg_sha256_hex(data, size, digest);
                 sha256 = digest;
+        }
         blob = lkg_blob_find(blobs, sha256);
         if (!blob || blob->size != size) /* other size: a predecessor was killed while it wrote this one */
                 r = write_blob(blobs, sha256, data, size);
-        if (r >= 0 && !blob) {
-                r = add(blobs, sha256, size, ret);
-        } else if (r >= 0) {
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "write blob");
+        if (blob)
                 blob->size = size;
-                *ret = lkg_blob_ref(blob);
-        }
-        return r < 0 ? lkg_error_set(err, r, NULL, "write blob") : 0;
+        *ret = blob ? lkg_blob_ref(blob) : add(blobs, sha256, size);
+        return 0;
 }
 
 struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob)
@@ -125,22 +118,13 @@ struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs, struct lkg_blob *blob)
         return NULL;
 }
 
-/* Adds the file @sha256, which a predecessor wrote. */
-static int adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret)
-{
-        struct stat st;
-
-        return fstatat(blobs->dirfd, sha256, &st, AT_SYMLINK_NOFOLLOW) < 0
-                       ? -errno
-                       : add(blobs, sha256, (uint64_t)st.st_size, ret);
-}
-
 int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n,
                         struct lkg_error *err)
 {
         int copy = openat(blobs->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *dir = copy < 0 ? NULL : fdopendir(copy);
         struct lkg_blob **all = NULL;
+        struct stat st;
         size_t n = 0;
 
         if (!dir) {
@@ -149,22 +133,13 @@ int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t 
                 return lkg_error_set(err, r, NULL, "read %s", LKG_PUBLICATION_BLOBS);
         }
         for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-                if (!lkg_is_sha256(e->d_name))
+                if (!lkg_is_sha256(e->d_name) ||
+                    fstatat(blobs->dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
-                if (LKG_GROW(all, n) < 0) {
-                        r = lkg_error_set(err, -ENOMEM, NULL, "blobs");
-                        break;
-                }
-                if (adopt(blobs, e->d_name, &all[n]) >= 0)
-                        n++;
+                (void)LKG_GROW(all, n);
+                all[n++] = add(blobs, e->d_name, (uint64_t)st.st_size);
         }
         (void)closedir(dir);
-        if (r < 0) {
-                for (size_t i = 0; i < n; i++)
-                        lkg_blob_unref(blobs, all[i]);
-                free(all);
-                return r;
-        }
         *ret = all;
         *ret_n = n;
         return 0;

@@ -31,7 +31,7 @@ void lkg_blobs_deinit(struct lkg_blobs *blobs);
  * lkg_blob_put() - get the blob with this content, written unless it exists. Caller owns one reference.
  * @sha256: its name, if that is known, or another one of this form that identifies these bytes; NULL = to be computed
  *
- * Return: 0; -ENOSPC, -ENOMEM ...
+ * Return: 0; -ENOSPC ...
  */
 int lkg_blob_put(struct lkg_blobs *blobs, const char *sha256, const void *data, size_t size,
                  struct lkg_blob **ret, struct lkg_error *err);

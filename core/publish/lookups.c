@@ -104,8 +104,6 @@ static int put_masked(const struct lkg_value *value, struct lkg_buf *buf)
 
         if (!value)
                 return -ENOENT;
-        if (!masked)
-                return -ENOMEM;
         lkg_render(masked, LKG_FORMAT_YAML, buf);
         return 0;
 }
@@ -148,7 +146,6 @@ static int list_history(const struct lookup *q, struct rendering *ret)
 
 static int answer_generation(const struct lookup *q, struct lkg_generation *g, struct rendering *ret)
 {
-        int r = lkg_generation_describe(g);
         const struct {
                 const char *name;
                 const struct lkg_text *text;
@@ -156,8 +153,6 @@ static int answer_generation(const struct lookup *q, struct lkg_generation *g, s
                       { "origin", &g->origin },
                       { "meta.json", &g->meta } };
 
-        if (r < 0)
-                return r;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
                 if (q->listing)
                         put_name(ret->buf, 'f', files[i].name);
@@ -189,7 +184,10 @@ static int answer_history(const struct lookup *q, struct rendering *ret)
         if (ret->is_dir)
                 return 0;
         r = lkg_history_get(&q->c->history, entry->number, &g, NULL);
-        return r < 0 ? r : answer_generation(q, g, ret);
+        if (r < 0)
+                return r;
+        lkg_generation_describe(g);
+        return answer_generation(q, g, ret);
 }
 
 /* ---- look-ups ---- */
@@ -235,9 +233,7 @@ static int answer(struct lkg_publisher *p, const struct lkg_snapshot *in, const 
 
         if (n_top > 0 && (size - q.listing <= n_top || strncmp(path, top, n_top) != 0 || path[n_top] != '/'))
                 return -ENOENT;
-        copy = strndup(path, size - q.listing);
-        if (!copy)
-                return -ENOMEM;
+        copy = lkg_must(strndup(path, size - q.listing));
         return answer_path(&q, copy + (n_top > 0 ? n_top + 1 : 0), ret);
 }
 
@@ -292,8 +288,6 @@ int lkg_publisher_render(struct lkg_publisher *p, const struct lkg_snapshot *in,
                 return 0;
         }
         r = answer(p, in, path, &reply);
-        if (r >= 0 && lkg_buf_failed(&buf))
-                r = -ENOMEM;
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "render %s", path);
         keep_ns = 20 * (lkg_boottime_ns() - began_ns);
@@ -303,9 +297,8 @@ int lkg_publisher_render(struct lkg_publisher *p, const struct lkg_snapshot *in,
                 .rendered = { .is_dir = reply.is_dir, .mtime_ns = (int64_t)reply.mtime_ns }
         };
         if (!reply.is_dir) {
-                now.path = strdup(path);
-                r = now.path ? remember(p, &now, &buf, err)
-                             : lkg_error_set(err, -ENOMEM, NULL, "render %s", path);
+                now.path = lkg_must(strdup(path));
+                r = remember(p, &now, &buf, err);
         }
         if (r < 0)
                 free(now.path);

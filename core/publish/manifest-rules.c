@@ -13,21 +13,20 @@
 #include <lkg/publish.h>
 
 /* @target: NULL = none */
-static int add(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component,
-               const char *text, const char *target)
+static void add(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component,
+                const char *text, const char *target)
 {
-        if (lkg_strings_take(&rules->texts, &rules->n_texts, strdup(text)) < 0 ||
-            (target && lkg_strings_take(&rules->texts, &rules->n_texts, strdup(target)) < 0) ||
-            LKG_GROW(rules->items, rules->n_items) < 0)
-                return -ENOMEM;
+        (void)lkg_strings_take(&rules->texts, &rules->n_texts, strdup(text));
+        if (target)
+                (void)lkg_strings_take(&rules->texts, &rules->n_texts, strdup(target));
+        (void)LKG_GROW(rules->items, rules->n_items);
         rules->items[rules->n_items++] =
                 (struct lkg_rule){ type, component, rules->texts[rules->n_texts - (target ? 2 : 1)],
                                    target ? rules->texts[rules->n_texts - 1] : NULL };
-        return 0;
 }
 
-static int add_watches(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
-                       unsigned index, const char *source_path)
+static void add_watches(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
+                        unsigned index, const char *source_path)
 {
         const struct {
                 enum lkg_rule_type type;
@@ -38,35 +37,31 @@ static int add_watches(struct lkg_manifest_rules *rules, const struct lkg_config
                 { LKG_RULE_TREE, c->patches_dir },
                 { LKG_RULE_FILE, c->instance },
         };
-        int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(watches); i++) {
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(watches); i++) {
                 const char *below = lkg_path_below(watches[i].path, source_path);
 
                 if (below && *below)
-                        r = add(rules, watches[i].type, index, below, NULL);
+                        add(rules, watches[i].type, index, below, NULL);
         }
-        return r;
 }
 
-static int add_component(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
-                         unsigned index, const char *source_path)
+static void add_component(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
+                          unsigned index, const char *source_path)
 {
-        int r = add_watches(rules, c, index, source_path);
-
-        if (r >= 0 && *c->match.unit)
-                r = add(rules, LKG_RULE_UNIT, index, c->match.unit, NULL);
-        for (size_t i = 0; r >= 0 && i < c->match.exe.n_items; i++)
-                r = add(rules, LKG_RULE_EXE, index, c->match.exe.items[i], NULL);
-        for (size_t i = 0; r >= 0 && i < c->match.cgroup.n_items; i++)
-                r = add(rules, LKG_RULE_CGROUP, index, c->match.cgroup.items[i], NULL);
-        if (r >= 0 && strcmp(c->base, c->file) == 0) {
+        add_watches(rules, c, index, source_path);
+        if (*c->match.unit)
+                add(rules, LKG_RULE_UNIT, index, c->match.unit, NULL);
+        for (size_t i = 0; i < c->match.exe.n_items; i++)
+                add(rules, LKG_RULE_EXE, index, c->match.exe.items[i], NULL);
+        for (size_t i = 0; i < c->match.cgroup.n_items; i++)
+                add(rules, LKG_RULE_CGROUP, index, c->match.cgroup.items[i], NULL);
+        if (strcmp(c->base, c->file) == 0) {
                 char alias[PATH_MAX];
 
                 (void)snprintf(alias, sizeof(alias), "%s.base", c->file);
-                r = add(rules, LKG_RULE_ALIAS, UINT_MAX, alias, c->base);
+                add(rules, LKG_RULE_ALIAS, UINT_MAX, alias, c->base);
         }
-        return r;
 }
 
 static bool exists(int source_fd, const char *name)
@@ -76,20 +71,20 @@ static bool exists(int source_fd, const char *name)
         return fstatat(source_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int add_clash(struct lkg_manifest_rules *rules, int source_fd, const char *source_path,
-                     const char *name, struct lkg_report *report)
+static void add_clash(struct lkg_manifest_rules *rules, int source_fd, const char *source_path,
+                      const char *name, struct lkg_report *report)
 {
         const struct lkg_where where = { .file = source_path };
 
         assert(name);
         if (!exists(source_fd, name))
-                return 0;
+                return;
         lkg_report_add(report, LKG_WARNING, 4004, &where,
                        "%s of the source directory is covered by the virtual directory of that name; set "
                        "virtualDir to "
                        "move all of them below one name",
                        name);
-        return add(rules, LKG_RULE_CLASH, UINT_MAX, name, NULL);
+        add(rules, LKG_RULE_CLASH, UINT_MAX, name, NULL);
 }
 
 /*
@@ -109,34 +104,28 @@ static void note_covered(const struct lkg_config_component *c, const char *name,
                        name, c->name);
 }
 
-int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
-                    struct lkg_manifest_rules *ret, struct lkg_report *report)
+struct lkg_manifest_rules lkg_rules_build(const struct lkg_config *config, int source_fd,
+                                          const char *source_path, struct lkg_report *report)
 {
         struct lkg_manifest_rules rules = { 0 };
-        int r = add(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR, NULL);
 
-        if (r >= 0)
-                r = add(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_WAKE_NAME, NULL);
-        for (unsigned i = 0; r >= 0 && i < config->n_components; i++) {
+        add(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR, NULL);
+        add(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_WAKE_NAME, NULL);
+        for (unsigned i = 0; i < config->n_components; i++) {
                 const struct lkg_config_component *c = &config->components[i];
 
-                r = add_component(&rules, c, i, source_path);
+                add_component(&rules, c, i, source_path);
                 note_covered(c, c->file, source_fd, source_path, report);
                 for (size_t k = 0; k < c->aliases.n_items; k++)
                         note_covered(c, c->aliases.items[k], source_fd, source_path, report);
         }
-        if (r >= 0 && *config->virtual_dir)
-                r = add_clash(&rules, source_fd, source_path, config->virtual_dir, report);
-        for (size_t i = 0; r >= 0 && !*config->virtual_dir && lkg_config_virtual_dirs[i]; i++)
-                r = add_clash(&rules, source_fd, source_path, lkg_config_virtual_dirs[i], report);
-        if (r < 0) {
-                lkg_rules_deinit(&rules);
-                return r;
-        }
+        if (*config->virtual_dir)
+                add_clash(&rules, source_fd, source_path, config->virtual_dir, report);
+        for (size_t i = 0; !*config->virtual_dir && lkg_config_virtual_dirs[i]; i++)
+                add_clash(&rules, source_fd, source_path, lkg_config_virtual_dirs[i], report);
         rules.n_fixed = rules.n_items;
         rules.n_fixed_texts = rules.n_texts;
-        *ret = rules;
-        return 0;
+        return rules;
 }
 
 static bool same_ways(const struct lkg_manifest_rules *rules, char *const *paths, size_t n_paths)
@@ -149,10 +138,9 @@ static bool same_ways(const struct lkg_manifest_rules *rules, char *const *paths
         return true;
 }
 
-int lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_paths)
+bool lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_paths)
 {
         bool same = same_ways(rules, paths, n_paths);
-        int r = 0;
 
         if (!same) {
                 while (rules->n_texts > rules->n_fixed_texts)
@@ -160,14 +148,12 @@ int lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_
                 rules->n_items = rules->n_fixed;
         }
         for (size_t i = 0; i < n_paths; i++) {
-                if (!same && r == 0)
-                        r = add(rules, LKG_RULE_TREE, UINT_MAX, paths[i], NULL);
+                if (!same)
+                        add(rules, LKG_RULE_TREE, UINT_MAX, paths[i], NULL);
                 free(paths[i]);
         }
         free(paths);
-        if (r < 0)
-                rules->n_items = rules->n_fixed;
-        return r < 0 ? r : !same;
+        return !same;
 }
 
 void lkg_rules_deinit(struct lkg_manifest_rules *rules)

@@ -59,11 +59,8 @@ static int fill_document(struct lkg_publisher *p, struct lkg_file_slot *slot, co
 static int fill_good(struct lkg_publisher *p, const struct lkg_snapshot *in, const struct lkg_component *c,
                      struct lkg_file_slot *slot, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
-        int r = lkg_component_good_generation(c, &good);
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = lkg_component_good_generation(c);
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "last known good");
         if (good)
                 return fill_document(p, slot, good, in->now_ns, err);
         return fill_document(p, slot, c->active, c->active ? c->active->time_ns : 0, err);
@@ -85,10 +82,8 @@ static int fill_status(struct lkg_publisher *p, const struct lkg_snapshot *in, s
                 if (!f->blob)
                         continue;
                 f->render(&x, &buf);
-                r = lkg_buf_failed(&buf)
-                            ? lkg_error_set(err, -ENOMEM, NULL, "render")
-                            : fill(p, &slots[k], /* sha256= */ NULL, buf.data, buf.size,
-                                   dated ? served_since(c) : in->now_ns, /* dated= */ false, err);
+                r = fill(p, &slots[k], /* sha256= */ NULL, buf.data, buf.size,
+                         dated ? served_since(c) : in->now_ns, /* dated= */ false, err);
         }
         return r;
 }
@@ -112,7 +107,6 @@ struct builder {
         struct lkg_entry *entries;
         size_t n, n_allocated;
         uint64_t dirs_ns;
-        bool no_memory;
 };
 
 static void add(struct builder *b, struct lkg_entry entry, const char *fmt, ...) LKG_PRINTF(3, 4);
@@ -126,12 +120,8 @@ static void add(struct builder *b, struct lkg_entry entry, const char *fmt, ...)
         va_start(ap, fmt);
         (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
         va_end(ap);
-        entry.path = strdup(path);
-        if (!entry.path || LKG_RESERVE(b->entries, b->n, b->n_allocated) < 0) {
-                free((char *)entry.path);
-                b->no_memory = true;
-                return;
-        }
+        entry.path = lkg_must(strdup(path));
+        (void)LKG_RESERVE(b->entries, b->n, b->n_allocated);
         b->entries[b->n++] = entry;
 }
 
@@ -265,7 +255,7 @@ static void free_builder(struct builder *b)
         free(b->entries);
 }
 
-static int format_manifest(const struct lkg_publisher *p, struct builder *b, struct lkg_buf *buf)
+static void format_manifest(const struct lkg_publisher *p, struct builder *b, struct lkg_buf *buf)
 {
         const struct lkg_snapshot *in = b->in;
         struct lkg_publication_component components[LKG_COMPONENTS_MAX];
@@ -293,7 +283,6 @@ static int format_manifest(const struct lkg_publisher *p, struct builder *b, str
                 }
         }
         lkg_publication_format(&pub, buf);
-        return lkg_buf_failed(buf) ? -ENOMEM : 0;
 }
 
 /* ---- which blobs are still needed ---- */
@@ -307,17 +296,11 @@ static void drop_kept(struct lkg_publisher *p, size_t i)
         p->n_kept--;
 }
 
-/* Takes over @blobs and their references, even on failure. */
-static int keep(struct lkg_publisher *p, uint64_t number, struct lkg_blob **blobs, size_t n)
+/* Takes over @blobs and their references. */
+static void keep(struct lkg_publisher *p, uint64_t number, struct lkg_blob **blobs, size_t n)
 {
-        if (LKG_GROW(p->kept, p->n_kept) < 0) {
-                for (size_t i = 0; i < n; i++)
-                        lkg_blob_unref(&p->blobs, blobs[i]);
-                free(blobs);
-                return -ENOMEM;
-        }
+        (void)LKG_GROW(p->kept, p->n_kept);
         p->kept[p->n_kept++] = (struct lkg_kept_blobs){ number, blobs, n };
-        return 0;
 }
 
 void lkg_publisher_loaded(struct lkg_publisher *p, uint64_t number)
@@ -345,7 +328,7 @@ static uint64_t hash_component(const struct builder *b, unsigned index)
         return h;
 }
 
-static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
+static void build(struct lkg_publisher *p, struct builder *b)
 {
         const struct lkg_snapshot *in = b->in;
 
@@ -366,10 +349,7 @@ static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *e
                         b->dirs_ns = shown->changed_ns;
         }
         add_tops(b);
-        if (b->no_memory)
-                return lkg_error_set(err, -ENOMEM, NULL, "publication %" PRIu64, p->number + 1);
         qsort(b->entries, b->n, sizeof(*b->entries), compare);
-        return 0;
 }
 
 /* The manifest but for its first two lines, which say its format and number. */
@@ -392,32 +372,24 @@ static int write_manifest(struct lkg_publisher *p, const struct builder *b, cons
 }
 
 /* A reference to each blob that the manifest names. */
-static int collect_blobs(struct lkg_publisher *p, const struct builder *b, struct lkg_blob ***ret,
-                         size_t *ret_n)
+static void keep_blobs(struct lkg_publisher *p, const struct builder *b)
 {
-        struct lkg_blob **blobs = calloc(b->n, sizeof(struct lkg_blob *));
+        struct lkg_blob **blobs = lkg_must(calloc(b->n, sizeof(struct lkg_blob *)));
         size_t n = 0;
 
-        for (size_t i = 0; blobs && i < b->n; i++)
+        for (size_t i = 0; i < b->n; i++)
                 if (b->entries[i].type == LKG_ENTRY_FILE)
                         blobs[n++] = lkg_blob_ref(lkg_blob_find(&p->blobs, b->entries[i].sha256));
-        *ret = blobs;
-        *ret_n = n;
-        return blobs ? 0 : -ENOMEM;
+        keep(p, p->number + 1, blobs, n);
 }
 
 static int make_current(struct lkg_publisher *p, struct builder *b, const struct lkg_buf *manifest,
                         struct lkg_error *err)
 {
-        struct lkg_blob **blobs;
-        size_t n;
-        /* The references first: the current manifest must never name a blob that could be removed. */
-        int r = collect_blobs(p, b, &blobs, &n);
+        int r;
 
-        if (r >= 0)
-                r = keep(p, p->number + 1, blobs, n);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "publication %" PRIu64, p->number + 1);
+        /* The references first: the current manifest must never name a blob that could be removed. */
+        keep_blobs(p, b);
         r = write_manifest(p, b, manifest, err);
         if (r < 0)
                 drop_kept(p, p->n_kept - 1);
@@ -431,10 +403,8 @@ static int publish(struct lkg_publisher *p, struct builder *b, struct lkg_error 
         int r;
 
         lkg_buf_expect(&manifest, p->manifest.size + 256);
-        r = format_manifest(p, b, &manifest);
+        format_manifest(p, b, &manifest);
         lkg_buf_putc(&manifest, '\0');
-        if (r < 0 || lkg_buf_failed(&manifest))
-                return lkg_error_set(err, -ENOMEM, NULL, "manifest");
         if (p->manifest.size > 0 && strcmp(content_of(&manifest), content_of(&p->manifest)) == 0)
                 return 0;
         r = make_current(p, b, &manifest, err);
@@ -455,66 +425,53 @@ int lkg_publish(struct lkg_publisher *p, const struct lkg_snapshot *in, struct l
 
         for (size_t i = 0; r >= 0 && i < in->n_components; i++)
                 r = fill_component(p, in, i, err);
-        if (r >= 0)
-                r = build(p, &b, err);
-        if (r >= 0)
-                r = publish(p, &b, err);
+        if (r < 0)
+                return r;
+        build(p, &b);
+        r = publish(p, &b, err);
         free_builder(&b);
         return r;
 }
 
 /* ---- begin and end ---- */
 
-static int read_previous(struct lkg_publisher *p, struct lkg_publication **ret)
+static struct lkg_publication *read_previous(struct lkg_publisher *p)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(p->runtime_fd, LKG_PUBLICATION_CURRENT);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_publication *previous = NULL;
         size_t size;
-        int r;
 
         p->fresh = fd == -ENOENT;
         if (p->fresh)
-                return 0;
-        r = fd < 0 ? fd : lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL);
-        if (r >= 0)
-                r = lkg_publication_parse(text, size, ret, NULL);
-        if (r == -ENOMEM)
-                return r;
-        if (r >= 0)
-                p->number = (*ret)->number;
-        else
-                p->number = lkg_boottime_ns() / 1000; /* unreadable: surely more than were ever published */
-        return 0;
+                return NULL;
+        if (fd >= 0 && lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL) >= 0)
+                (void)lkg_publication_parse(text, size, &previous, NULL);
+        /* unreadable: surely more than were ever published */
+        p->number = previous ? previous->number : lkg_boottime_ns() / 1000;
+        return previous;
 }
 
 int lkg_publisher_open(int runtime_fd, struct lkg_publisher **ret, struct lkg_publication **ret_previous,
                        struct lkg_error *err)
 {
-        struct lkg_publisher *p = calloc(1, sizeof(*p));
-        struct lkg_publication *previous = NULL;
-        struct lkg_blob **all = NULL;
-        size_t n = 0;
+        struct lkg_publisher *p = lkg_must(calloc(1, sizeof(*p)));
+        struct lkg_blob **all;
+        size_t n;
         int r;
 
-        if (!p)
-                return lkg_error_set(err, -ENOMEM, NULL, "publisher");
         p->runtime_fd = runtime_fd;
         p->blobs.dirfd = -EBADF;
         r = lkg_blobs_open(runtime_fd, &p->blobs, err);
         if (r >= 0)
-                r = read_previous(p, &previous);
-        if (r >= 0)
                 r = lkg_blobs_adopt_all(&p->blobs, &all, &n, err);
-        /* A reader may be loading the predecessor's publication. */
-        if (r >= 0)
-                r = keep(p, p->number, all, n);
         if (r < 0) {
-                lkg_publication_free(previous);
                 lkg_publisher_free(p);
                 return lkg_error_set(err, r, NULL, "take over the runtime directory");
         }
         *ret = p;
-        *ret_previous = previous;
+        *ret_previous = read_previous(p);
+        keep(p, p->number, all, n); /* a reader may be loading the predecessor's publication */
         return 0;
 }
 
@@ -542,8 +499,6 @@ int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lk
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
         int r;
 
-        if (!g)
-                return -ENOMEM;
         if (view->component >= publication->n_components)
                 return -EBADMSG;
         shown = &publication->components[view->component];

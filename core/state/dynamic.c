@@ -37,11 +37,9 @@ int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *con
                      const struct lkg_config_component *k, struct lkg_dynamic **ret,
                      struct lkg_report *report, struct lkg_error *err)
 {
-        struct lkg_dynamic *d = calloc(1, sizeof(*d));
+        struct lkg_dynamic *d = lkg_must(calloc(1, sizeof(*d)));
         int r;
 
-        if (!d)
-                return lkg_error_set(err, -ENOMEM, NULL, "dynamic configuration of %s", k->name);
         d->store.fd = -EBADF;
         lkg_dynamic_configure(d, config, k);
         lkg_boot_id(d->boot);

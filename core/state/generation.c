@@ -20,19 +20,16 @@ void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, co
 
 int lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint)
 {
-        struct lkg_text text = { 0 };
+        struct lkg_text text;
         struct lkg_error err = { 0 };
         int r = lkg_judge_candidate(candidate, judge);
 
         if (r < 0 || !candidate->doc || candidate->report.n_severity[LKG_ERROR] > 0)
                 return r;
-        r = lkg_candidate_take_text(candidate, hint, &text);
-        if (r >= 0)
-                r = lkg_sha256_hex(text.data, text.size, candidate->sha256);
+        text = lkg_candidate_take_text(candidate, hint);
+        (void)lkg_sha256_hex(text.data, text.size, candidate->sha256);
         candidate->text = text.data;
         candidate->text_size = text.size;
-        if (r < 0)
-                return r;
         r = lkg_readback(candidate->doc, candidate->format, text.data, text.size, &err);
         if (r == LKG_READBACK_LEFT_OUT)
                 lkg_report_add(&candidate->report, LKG_WARNING, 2034, NULL,
@@ -45,23 +42,24 @@ int lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge
         return 0;
 }
 
-int lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint, struct lkg_text *ret)
+static struct lkg_text take(struct lkg_buf *buf)
 {
-        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_text text;
 
-        ret->data = LKG_STEAL(candidate->text);
-        ret->size = candidate->text_size;
-        if (ret->data)
-                return 0;
-        lkg_document_render(candidate->doc, candidate->format, hint, &buf);
-        ret->data = lkg_buf_steal(&buf, &ret->size);
-        return ret->data ? 0 : -ENOMEM;
+        (void)lkg_buf_text(buf);
+        text.data = lkg_buf_steal(buf, &text.size);
+        return text;
 }
 
-static int take(struct lkg_buf *buf, struct lkg_text *ret)
+struct lkg_text lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint)
 {
-        ret->data = lkg_buf_steal(buf, &ret->size);
-        return ret->data ? 0 : -ENOMEM;
+        struct lkg_text text = { LKG_STEAL(candidate->text), candidate->text_size };
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (text.data)
+                return text;
+        lkg_document_render(candidate->doc, candidate->format, hint, &buf);
+        return take(&buf);
 }
 
 /* The first comment line of a YAML document, without `# `; caller frees. */
@@ -69,24 +67,22 @@ static char *hint_of(const struct lkg_text *document)
 {
         const char *end = memchr(document->data, '\n', document->size);
 
-        return end && strncmp(document->data, "# ", 2) == 0
-                       ? strndup(document->data + 2, (size_t)(end - document->data) - 2)
-                       : strdup("");
+        return lkg_must(end && strncmp(document->data, "# ", 2) == 0
+                                ? strndup(document->data + 2, (size_t)(end - document->data) - 2)
+                                : strdup(""));
 }
 
 /* Only a document with secrets needs a second text. */
-static int render_shown(struct lkg_generation *g, const struct lkg_candidate *candidate)
+static void render_shown(struct lkg_generation *g, const struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(candidate->doc);
         LKG_CLEANUP(lkg_freep) char *hint = hint_of(&g->document);
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (!masked || !hint)
-                return -ENOMEM;
         if (masked == candidate->doc || lkg_value_equal(masked, candidate->doc))
-                return 0;
+                return;
         lkg_document_render(masked, candidate->format, hint, &buf);
-        return take(&buf, &g->shown);
+        g->shown = take(&buf);
 }
 
 void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf)
@@ -101,50 +97,46 @@ void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf)
                                n, LKG_ORIGIN_BYTES_MAX);
 }
 
-static int render_origin(struct lkg_generation *g, const struct lkg_candidate *candidate)
+static void render_origin(struct lkg_generation *g, const struct lkg_candidate *candidate)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_buf_append(&buf, "", 0);
         lkg_origin_render(candidate->doc, &buf);
-        return take(&buf, &g->origin);
+        g->origin = take(&buf);
 }
 
 /* Masks secrets first, so that a short one cannot be guessed from the digest. */
-static int layer_digest(const struct lkg_layer_info *layer, char sha256[static LKG_SHA256_HEX])
+static void layer_digest(const struct lkg_layer_info *layer, char sha256[static LKG_SHA256_HEX])
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(layer->doc);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (masked)
-                lkg_render(masked, LKG_FORMAT_YAML, &buf);
-        return !masked || lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, sha256);
+        lkg_render(masked, LKG_FORMAT_YAML, &buf);
+        (void)lkg_sha256_hex(buf.data, buf.size, sha256);
 }
 
-static int put_layer(struct lkg_json *json, const struct lkg_layer_info *layer, bool with_digest)
+static void put_layer(struct lkg_json *json, const struct lkg_layer_info *layer, bool with_digest)
 {
         char sha256[LKG_SHA256_HEX];
-        int r = with_digest ? layer_digest(layer, sha256) : 0;
 
         lkg_json_map(json, NULL, LKG_JSON_ROW);
         lkg_json_text(json, "role", lkg_layer_role_name(layer->role));
         lkg_json_foreign(json, "name", layer->name);
-        if (r >= 0 && with_digest)
+        if (with_digest) {
+                layer_digest(layer, sha256);
                 lkg_json_text(json, "sha256", sha256);
+        }
         lkg_json_end(json);
-        return r;
 }
 
-static int put_layers(struct lkg_json *json, const struct lkg_candidate *candidate)
+static void put_layers(struct lkg_json *json, const struct lkg_candidate *candidate)
 {
         bool with_digests = candidate->n_layers <= META_DIGESTS_MAX;
-        int r = 0;
 
         lkg_json_list(json, "layers", LKG_JSON_AROUND);
-        for (size_t i = 0; r >= 0 && i < candidate->n_layers; i++)
-                r = put_layer(json, &candidate->layers[i], with_digests && candidate->layers[i].doc);
+        for (size_t i = 0; i < candidate->n_layers; i++)
+                put_layer(json, &candidate->layers[i], with_digests && candidate->layers[i].doc);
         lkg_json_end(json);
-        return r;
 }
 
 static void put_source(struct lkg_json *json, const struct lkg_generation *g)
@@ -161,11 +153,10 @@ static void put_source(struct lkg_json *json, const struct lkg_generation *g)
 }
 
 /* sha256 of a layer is that of its file below layers/: it compares the content of layers, not the text of their source files. */
-static int render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate)
+static void render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        int r;
+        struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
         lkg_json_u64(&json, "schemaVersion", 1);
@@ -174,19 +165,17 @@ static int render_meta(struct lkg_generation *g, const struct lkg_candidate *can
         lkg_json_time(&json, "time", g->time_ns);
         lkg_json_u64(&json, "timeNs", g->time_ns);
         put_source(&json, g);
-        r = put_layers(&json, candidate);
+        put_layers(&json, candidate);
         lkg_json_end(&json);
-        if (r >= 0)
-                r = lkg_json_write_line(&json, &buf);
-        return r < 0 ? r : take(&buf, &g->meta);
+        (void)lkg_json_write_line(&json, &buf);
+        g->meta = take(&buf);
 }
 
 struct lkg_generation *lkg_generation_alloc(void)
 {
-        struct lkg_generation *g = calloc(1, sizeof(*g));
+        struct lkg_generation *g = lkg_must(calloc(1, sizeof(*g)));
 
-        if (g)
-                g->refs = 1;
+        g->refs = 1;
         return g;
 }
 
@@ -199,58 +188,42 @@ static void set_source(struct lkg_generation *g, const struct lkg_config_source 
         (void)snprintf(g->object, sizeof(g->object), "%s/%s", source->ns, source->name);
 }
 
-static int describe(struct lkg_generation *g, const struct lkg_candidate *candidate)
+static void describe(struct lkg_generation *g, const struct lkg_candidate *candidate)
 {
-        int r = g->shown.data ? 0 : render_shown(g, candidate);
-
-        if (r >= 0 && !g->origin.data)
-                r = render_origin(g, candidate);
-        if (r >= 0 && !g->meta.data)
-                r = render_meta(g, candidate);
-        return r < 0 ? r : 0;
+        render_shown(g, candidate);
+        render_origin(g, candidate);
+        render_meta(g, candidate);
 }
 
-int lkg_generation_describe(struct lkg_generation *g)
+void lkg_generation_describe(struct lkg_generation *g)
 {
-        int r = g->candidate ? describe(g, g->candidate) : 0;
-
-        if (r == 0)
-                g->candidate = lkg_candidate_unref(g->candidate);
-        return r;
+        if (g->candidate)
+                describe(g, g->candidate);
+        g->candidate = lkg_candidate_unref(g->candidate);
 }
 
-/* Takes over @document, even on failure. */
-static int make(const struct lkg_config_source *source, bool has_base, uint64_t number, uint64_t time_ns,
-                struct lkg_text document, struct lkg_generation **ret)
+static struct lkg_generation *make(const struct lkg_config_source *source, bool has_base, uint64_t number,
+                                   uint64_t time_ns, struct lkg_text document)
 {
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
-        int r;
+        struct lkg_generation *g = lkg_generation_alloc();
 
-        if (!g) {
-                free(document.data);
-                return -ENOMEM;
-        }
         g->number = number;
         g->time_ns = time_ns;
         g->has_base = has_base;
         set_source(g, source);
         g->document = document;
-        r = lkg_sha256_hex(document.data, document.size, g->sha256);
-        if (r < 0)
-                return r;
-        *ret = LKG_STEAL(g);
-        return 0;
+        (void)lkg_sha256_hex(document.data, document.size, g->sha256);
+        return g;
 }
 
-int lkg_generation_new(struct lkg_candidate *candidate, const struct lkg_config_source *source,
-                       uint64_t number, uint64_t time_ns, struct lkg_text document,
-                       struct lkg_generation **ret)
+struct lkg_generation *lkg_generation_new(struct lkg_candidate *candidate,
+                                          const struct lkg_config_source *source, uint64_t number,
+                                          uint64_t time_ns, struct lkg_text document)
 {
-        int r = make(source, candidate->has_base, number, time_ns, document, ret);
+        struct lkg_generation *g = make(source, candidate->has_base, number, time_ns, document);
 
-        if (r == 0)
-                (*ret)->candidate = lkg_candidate_ref(candidate);
-        return r;
+        g->candidate = lkg_candidate_ref(candidate);
+        return g;
 }
 
 int lkg_generation_describe_document(struct lkg_generation *g)
@@ -261,22 +234,22 @@ int lkg_generation_describe_document(struct lkg_generation *g)
         struct lkg_source *where = lkg_source_new("last-known-good", "lkg");
         int r;
 
-        if (!where)
-                return -ENOMEM;
         r = lkg_decode(g->document.data, g->document.size, candidate.format, 0, where, &ignored, &doc);
         lkg_source_unref(where);
+        if (r < 0)
+                return r;
         candidate.doc = doc;
-        return r < 0 ? r : describe(g, &candidate);
+        describe(g, &candidate);
+        return 0;
 }
 
 int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
                           struct lkg_text document, struct lkg_generation **ret)
 {
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        int r = make(source, /* has_base= */ true, number, time_ns, document, &g);
+        LKG_CLEANUP(lkg_generation_unrefp)
+        struct lkg_generation *g = make(source, /* has_base= */ true, number, time_ns, document);
+        int r = lkg_generation_describe_document(g);
 
-        if (r >= 0)
-                r = lkg_generation_describe_document(g);
         if (r < 0)
                 return r;
         *ret = LKG_STEAL(g);

@@ -39,13 +39,12 @@ struct lkg_history_entry *lkg_history_find(const struct lkg_history *history, ui
         return NULL;
 }
 
-static int insert(struct lkg_history *history, const struct lkg_generation *g,
-                  struct lkg_history_entry entry)
+static void insert(struct lkg_history *history, const struct lkg_generation *g,
+                   struct lkg_history_entry entry)
 {
         size_t at = history->n_entries;
 
-        if (LKG_GROW(history->entries, at) < 0)
-                return -ENOMEM;
+        (void)LKG_GROW(history->entries, at);
         entry.number = g->number;
         entry.time_ns = g->time_ns;
         memcpy(entry.source, g->source, sizeof(entry.source));
@@ -56,19 +55,16 @@ static int insert(struct lkg_history *history, const struct lkg_generation *g,
         memmove(history->entries + at + 1, history->entries + at,
                 (history->n_entries++ - at) * sizeof(*history->entries));
         history->entries[at] = entry;
-        return 0;
 }
 
-int lkg_history_add(struct lkg_history *history, struct lkg_generation *generation)
+void lkg_history_add(struct lkg_history *history, struct lkg_generation *generation)
 {
-        int r;
+        struct lkg_history_entry entry = { .generation = generation };
 
         if (lkg_history_find(history, generation->number))
-                return 0;
-        r = insert(history, generation, (struct lkg_history_entry){ .generation = generation });
-        if (r >= 0)
-                lkg_generation_ref(generation);
-        return r;
+                return;
+        lkg_generation_ref(generation);
+        insert(history, generation, entry);
 }
 
 /* ---- records ---- */
@@ -109,9 +105,7 @@ static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *e
         source = lkg_map_get_string(meta, "source");
         object = lkg_map_get_string(meta, "configMap");
         source_sha256 = lkg_map_get_string(meta, "sourceSha256");
-        r = lkg_sha256_hex(g->document.data, g->document.size, g->sha256);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "digest");
+        (void)lkg_sha256_hex(g->document.data, g->document.size, g->sha256);
         if (!want || strcmp(want, g->sha256) != 0 || lkg_record_number(meta, "generation", 0) != g->number)
                 return lkg_error_set(err, -EBADMSG, NULL,
                                      "the document is not the one that meta.json describes.");
@@ -141,8 +135,6 @@ static int read_record(int parent, uint64_t number, struct lkg_generation **ret,
         LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain_directory(parent, name.text);
         int r = fd < 0 ? lkg_error_set(err, fd, NULL, "%s", name.text) : 0;
 
-        if (!g)
-                return lkg_error_set(err, -ENOMEM, NULL, "history");
         g->number = number;
         for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(files); i++) {
                 struct lkg_text *text = text_of(g, i);
@@ -174,8 +166,8 @@ int lkg_history_get(const struct lkg_history *history, uint64_t number, struct l
 }
 
 /* Adds record @name, if it is one. */
-static int scan_record(struct lkg_history *history, const char *component, const char *name,
-                       struct lkg_report *report)
+static void scan_record(struct lkg_history *history, const char *component, const char *name,
+                        struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         struct lkg_error err = { 0 };
@@ -183,19 +175,18 @@ static int scan_record(struct lkg_history *history, const char *component, const
         int r;
 
         if (lkg_record_parse_u64(name, &number) < 0 || strcmp(name, name_of(number).text) != 0)
-                return 0;
+                return;
         r = read_record(history->dirfd, number, &g, &err);
-        if (r >= 0)
-                return insert(history, g, (struct lkg_history_entry){ .written = true });
-        /* Torn: missing or empty files, or a document that is not the one its meta.json describes. */
-        if (r == -EBADMSG || r == -ENOENT) {
+        if (r >= 0) {
+                insert(history, g, (struct lkg_history_entry){ .written = true });
+        } else if (r == -EBADMSG || r == -ENOENT) {
+                /* Torn: missing or empty files, or a document that is not the one its meta.json describes. */
                 lkg_log_info("%s: %s; removed", component, err.message);
                 remove_record(history->dirfd, name);
-        } else if (r != -ENOMEM) {
+        } else {
                 lkg_report_add(report, LKG_WARNING, 4005, NULL, "%s: %s; ignoring this record", component,
                                err.message);
         }
-        return r == -ENOMEM ? r : 0;
 }
 
 static int scan(struct lkg_history *history, const char *component, struct lkg_report *report)
@@ -205,7 +196,7 @@ static int scan(struct lkg_history *history, const char *component, struct lkg_r
         int r = dir ? 0 : -errno;
 
         while (r >= 0 && dir && (entry = lkg_store_next(dir, &r)))
-                r = scan_record(history, component, entry->d_name, report);
+                scan_record(history, component, entry->d_name, report);
         return r;
 }
 
@@ -258,10 +249,9 @@ static int write_record(struct lkg_history *history, struct lkg_generation *g, b
 {
         const struct number_name name = name_of(g->number);
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        int r = lkg_generation_describe(g);
+        int r;
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "describe generation %s", name.text);
+        lkg_generation_describe(g);
         remove_record(history->dirfd, NEW_NAME);
         if (mkdirat(history->dirfd, NEW_NAME, 0700) < 0)
                 return lkg_error_set(err, -errno, NULL, "create a history record");

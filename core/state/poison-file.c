@@ -111,9 +111,7 @@ int lkg_poison_load(struct lkg_poison *poison, struct lkg_report *report)
                 refused.lifted = !version || strcmp(version, LKG_VERSION) != 0;
                 if (refused.lifted && !*refused.source)
                         continue;
-                r = lkg_poison_add(poison, &refused);
-                if (r < 0)
-                        return r;
+                lkg_poison_add(poison, &refused);
         }
         poison->unsaved = false;
         return 0;
@@ -205,8 +203,6 @@ static int rewrite(const struct lkg_poison *poison, uint64_t from, uint64_t to, 
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         append_keys(poison->note, from, to, &buf);
-        if (lkg_buf_failed(&buf))
-                return lkg_error_set(err, -ENOMEM, NULL, LKG_JUDGED_NAME);
         return lkg_write_file_atomic(poison->state_fd, LKG_JUDGED_NAME, buf.data, buf.size, 0600,
                                      /* durable= */ false, err);
 }
@@ -229,8 +225,6 @@ static int append(const struct lkg_poison *poison, uint64_t from, uint64_t to, b
         if (st.st_size % LINE) /* the last line is torn */
                 lkg_buf_putc(&buf, '\n');
         append_keys(poison->note, from, to, &buf);
-        if (lkg_buf_failed(&buf))
-                return lkg_error_set(err, -ENOMEM, NULL, LKG_JUDGED_NAME);
         r = lkg_write_all(fd, buf.data, buf.size);
         return r < 0 ? lkg_error_set(err, r, NULL, LKG_JUDGED_NAME) : 0;
 }

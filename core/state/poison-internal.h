@@ -4,8 +4,8 @@
 
 #include <lkg/store.h>
 
-/** lkg_poison_add() - add an entry; drops the oldest if there are too many. Return: 0 or -ENOMEM. */
-int lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused);
+/** lkg_poison_add() - add an entry; drops the oldest if there are too many. */
+void lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused);
 /** lkg_poison_load() - read the list. Entries that another version of lkgfs wrote are lifted. Return: 0 or -ENOMEM. */
 int lkg_poison_load(struct lkg_poison *poison, struct lkg_report *report);
 /** lkg_poison_load_judged() - read known keys into a note without any. */

@@ -23,17 +23,15 @@ void lkg_poison_remove(struct lkg_poison *poison, size_t at)
         poison->unsaved = true;
 }
 
-int lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused)
+void lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused)
 {
         if (find(poison, &refused->key))
-                return 0;
+                return;
         if (poison->n_items == LKG_REFUSED_MAX)
                 lkg_poison_remove(poison, 0);
-        if (LKG_GROW(poison->items, poison->n_items) < 0)
-                return -ENOMEM;
+        (void)LKG_GROW(poison->items, poison->n_items);
         poison->items[poison->n_items++] = *refused;
         poison->unsaved = true;
-        return 0;
 }
 
 struct lkg_refused *lkg_poison_last(const struct lkg_poison *poison)
@@ -129,22 +127,19 @@ static const char *work_text(const struct lkg_refused *refused, char *text, size
 static char *explain(const struct lkg_poison *poison, const struct lkg_refused *refused)
 {
         bool together = refused->what == LKG_ADMIT_TOGETHER, read = refused->what == LKG_ADMIT_READ;
-        char how[128], work[128], time[21], *ret = NULL;
+        char how[128], work[128], time[21];
 
         lkg_poison_how(refused, how, sizeof(how));
         lkg_format_rfc3339(refused->time_ns, time);
-        if (asprintf(&ret,
-                     "%s at %s while %s; refused until %s: correct or remove %s, or write now to "
-                     "%scontrol/%s/sync to try "
-                     "again%s%.12s%s",
-                     how, time, work_text(refused, work, sizeof(work)),
-                     together               ? "one of them, or the component's command line, changes"
-                     : is_doubtful(refused) ? "it, or any other layer, changes"
-                                            : "it changes",
-                     together ? "one" : "it", poison->top, refused->component, read ? "" : " (content ",
-                     read ? "" : refused->sha256, read ? "" : ")") < 0)
-                return NULL;
-        return ret;
+        return lkg_format("%s at %s while %s; refused until %s: correct or remove %s, or write now to "
+                          "%scontrol/%s/sync to try "
+                          "again%s%.12s%s",
+                          how, time, work_text(refused, work, sizeof(work)),
+                          together               ? "one of them, or the component's command line, changes"
+                          : is_doubtful(refused) ? "it, or any other layer, changes"
+                                                 : "it changes",
+                          together ? "one" : "it", poison->top, refused->component, read ? "" : " (content ",
+                          read ? "" : refused->sha256, read ? "" : ")");
 }
 
 /* ---- the note of the previous engine ---- */
@@ -177,14 +172,14 @@ static void copy_text(char *to, const char *from, size_t size)
         to[n] = '\0';
 }
 
-static int refuse(struct lkg_poison *poison, struct lkg_refused how, const struct lkg_judging_key *key,
-                  const char *component, const char *file, const char *sha256)
+static void refuse(struct lkg_poison *poison, struct lkg_refused how, const struct lkg_judging_key *key,
+                   const char *component, const char *file, const char *sha256)
 {
         how.key = *key;
         copy_text(how.component, component, sizeof(how.component));
         copy_text(how.file, file, sizeof(how.file));
         copy_text(how.sha256, sha256, sizeof(how.sha256));
-        return lkg_poison_add(poison, &how);
+        lkg_poison_add(poison, &how);
 }
 
 /*
@@ -202,26 +197,24 @@ static bool is_to_blame(const struct lkg_judging *note, uint32_t i, uint32_t n, 
         return n_new > 0 ? is_new(note, item) : !between && item->what == LKG_ADMIT_TOGETHER;
 }
 
-static int refuse_noted(struct lkg_poison *poison, struct lkg_refused *how)
+static void refuse_noted(struct lkg_poison *poison, struct lkg_refused *how)
 {
         const struct lkg_judging *note = poison->note;
         uint32_t n = lkg_judging_count(note), n_new = 0;
-        int r = 0;
 
         if (atomic_load(&note->between) && is_doubtful(how))
-                return 0; /* nothing was in work, and who kills leaves no damage behind */
+                return; /* nothing was in work, and who kills leaves no damage behind */
         for (uint32_t i = 0; i < n; i++)
                 n_new += is_new(note, &note->items[i]);
         for (uint32_t i = 0; i < n; i++)
                 how->n_new += is_to_blame(note, i, n, n_new);
-        for (uint32_t i = 0; r >= 0 && i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
                 const struct lkg_judging_item *item = &note->items[i];
 
                 how->what = item->what;
                 if (is_to_blame(note, i, n, n_new))
-                        r = refuse(poison, *how, &item->key, item->component, item->file, item->sha256);
+                        refuse(poison, *how, &item->key, item->component, item->file, item->sha256);
         }
-        return r;
 }
 
 static void log_death(const struct lkg_poison *poison, size_t n_before)
@@ -234,12 +227,12 @@ static void log_death(const struct lkg_poison *poison, size_t n_before)
 
                 why = explain(poison, refused);
                 lkg_log(LOG_ERR, &fields, "%s: %s [LKG2030]", *refused->file ? refused->file : "all layers",
-                        why ? why : "refused");
+                        why);
                 free(why);
         }
 }
 
-static int read_note(struct lkg_poison *poison)
+static void read_note(struct lkg_poison *poison)
 {
         struct lkg_judging *note = poison->note;
         struct lkg_refused how = { .end = atomic_load(&note->end),
@@ -247,19 +240,17 @@ static int read_note(struct lkg_poison *poison)
                                    .time_ns = lkg_realtime_ns() };
         uint32_t n = lkg_judging_count(note);
         size_t n_before = poison->n_items;
-        int r = 0;
 
         if (atomic_load(&note->since_ns) == 0 || n == 0)
-                return 0;
+                return;
         if (how.end > LKG_END_MEMORY)
                 how.end = LKG_END_UNKNOWN;
         if (is_proof(note, &note->items[n - 1].key)) {
-                r = refuse_noted(poison, &how);
+                refuse_noted(poison, &how);
                 poison->refuse_unknown = atomic_load(&note->others) != 0;
                 poison->how = how;
                 log_death(poison, n_before);
         }
-        return r;
 }
 
 int lkg_poison_open(int runtime_fd, int state_fd, const char *virtual_dir, struct lkg_poison *ret,
@@ -278,7 +269,7 @@ int lkg_poison_open(int runtime_fd, int state_fd, const char *virtual_dir, struc
         if (r >= 0 && ret->note) {
                 if (atomic_load(&ret->note->n_known) == 0)
                         lkg_poison_load_judged(ret);
-                r = read_note(ret);
+                read_note(ret);
         }
         if (r < 0) {
                 lkg_poison_close(ret);
@@ -326,35 +317,32 @@ static void lift_doubtful(struct lkg_poison *poison, const char *component, cons
         }
 }
 
-static int key_of(const char *component, const char *file, const char *sha256, const char *by,
-                  struct lkg_judging_key *ret)
+static struct lkg_judging_key key_of(const char *component, const char *file, const char *sha256,
+                                     const char *by)
 {
         char both[2 * LKG_SHA256_HEX], digest[LKG_SHA256_HEX];
-        int n = snprintf(both, sizeof(both), "%s%s", sha256, by), r = 0;
+        struct lkg_judging_key key;
 
+        (void)snprintf(both, sizeof(both), "%s%s", sha256, by);
         if (*by)
-                r = lkg_sha256_hex(both, n < (int)sizeof(both) ? (size_t)n : sizeof(both) - 1, digest);
-        return r < 0 ? r : lkg_judging_key(component, file, *by ? digest : sha256, ret);
+                (void)lkg_sha256_hex(both, strlen(both), digest);
+        lkg_judging_key(component, file, *by ? digest : sha256, &key);
+        return key;
 }
 
 int lkg_poison_admit(struct lkg_poison *poison, const char *component, const struct lkg_content *content,
                      const char *by, char **ret_why)
 {
+        const struct lkg_judging_key key = key_of(component, content->file, content->sha256, by);
         const struct lkg_refused *refused;
-        struct lkg_judging_key key;
-        int r = key_of(component, content->file, content->sha256, by, &key);
 
-        if (r < 0)
-                return r;
         if (poison->refuse_unknown && content->what == LKG_ADMIT_LAYER &&
             !lkg_judging_knows(poison->note, &key)) {
                 struct lkg_refused how = poison->how;
 
                 how.what = LKG_ADMIT_LAYER;
                 how.n_new = LKG_JUDGING_ITEMS;
-                r = refuse(poison, how, &key, component, content->file, content->sha256);
-                if (r < 0)
-                        return r;
+                refuse(poison, how, &key, component, content->file, content->sha256);
         }
         if (content->what == LKG_ADMIT_TOGETHER)
                 lift_doubtful(poison, component, content->sha256);
@@ -362,7 +350,7 @@ int lkg_poison_admit(struct lkg_poison *poison, const char *component, const str
         if (refused) {
                 poison->last = (size_t)(refused - poison->items);
                 *ret_why = explain(poison, refused);
-                return *ret_why ? -EKEYREJECTED : -ENOMEM;
+                return -EKEYREJECTED;
         }
         if (poison->note)
                 lkg_judging_add(poison->note, &key, component, content);
@@ -380,8 +368,10 @@ void lkg_poison_judged(struct lkg_poison *poison, const char *component, const c
 {
         struct lkg_judging_key key;
 
-        if (poison->note && lkg_judging_key(component, file, sha256, &key) == 0)
-                lkg_judging_judged(poison->note, &key, component, file, sha256);
+        if (!poison->note)
+                return;
+        lkg_judging_key(component, file, sha256, &key);
+        lkg_judging_judged(poison->note, &key, component, file, sha256);
 }
 
 void lkg_poison_done(struct lkg_poison *poison)

@@ -133,8 +133,8 @@ int lkg_judging_open(int runtime_fd, struct lkg_judging **ret, struct lkg_error 
 struct lkg_judging *lkg_judging_close(struct lkg_judging *judging);
 
 /** lkg_judging_key() - the key of content @sha256 in @file of @component. */
-int lkg_judging_key(const char *component, const char *file, const char *sha256,
-                    struct lkg_judging_key *ret);
+void lkg_judging_key(const char *component, const char *file, const char *sha256,
+                     struct lkg_judging_key *ret);
 bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_judging_key *b);
 
 /**

@@ -135,6 +135,40 @@ uint64_t lkg_hash(uint64_t seed, const void *data, size_t size);
  */
 ssize_t lkg_base64_decode(const char *from, size_t size, char *to);
 
+/* ---- no memory ---- */
+
+/*
+ * Processes that can be replaced at any moment (the engine, the tool, the reader of the settings) end without memory, see
+ * docs/decisions/034-no-memory.md: half a document is none, and half a publication neither. The folders that only they use report no
+ * lack of memory. core/base, which the file server and lkgfsd use as well, does in those two.
+ */
+
+/** lkg_at_no_memory() - from now on a lack of memory is the end of this process. @last is called first; without memory of its own. */
+void lkg_at_no_memory(void (*last)(void));
+/** lkg_no_memory() - end this process with EX_OSERR, after what lkg_at_no_memory() has set. */
+_Noreturn void lkg_no_memory(void);
+/** lkg_lack() - there is no memory. Return: -ENOMEM, where that is not the end. */
+int lkg_lack(void);
+
+/** lkg_must() - @memory, which was allocated just now. */
+static inline void *lkg_must(void *memory)
+{
+        if (!memory)
+                lkg_no_memory();
+        return memory;
+}
+
+/** lkg_format() - text in memory of its own. */
+char *lkg_format(const char *fmt, ...) LKG_PRINTF(1, 2);
+
+/** lkg_need() - @r, of a call that fails without memory. */
+static inline int lkg_need(int r)
+{
+        if (r == -ENOMEM)
+                lkg_no_memory();
+        return r;
+}
+
 /* ---- array ---- */
 
 /*
@@ -149,7 +183,7 @@ static inline int lkg_array_resize(void *items, size_t n, size_t size)
         memcpy(&old, items, sizeof(old));
         grown = reallocarray(old, n, size);
         if (!grown)
-                return -ENOMEM;
+                return lkg_lack();
         memcpy(items, &grown, sizeof(grown));
         return 0;
 }
@@ -177,34 +211,6 @@ static inline int lkg_array_reserve(void *items, size_t n, size_t *allocated, si
 
 /** LKG_GROW() - make room for exactly one more: for arrays with few items. */
 #define LKG_GROW(items, n) LKG_RESIZE(items, (n) + 1)
-
-/* ---- no memory ---- */
-
-/*
- * What reads, merges and judges documents (core/documents and the folders above it that say so) does not go on without memory, see
- * docs/decisions/034-no-memory.md: all of it is in processes that can be replaced at any moment, and half a document is none.
- */
-
-/** lkg_no_memory() - end this process with EX_OSERR, after what lkg_at_no_memory() has set. */
-_Noreturn void lkg_no_memory(void);
-/** lkg_at_no_memory() - @last is called then, and may end the process itself; without memory of its own. */
-void lkg_at_no_memory(void (*last)(void));
-
-/** lkg_must() - @memory, which was allocated just now. */
-static inline void *lkg_must(void *memory)
-{
-        if (!memory)
-                lkg_no_memory();
-        return memory;
-}
-
-/** lkg_need() - @r, of a call that fails without memory. */
-static inline int lkg_need(int r)
-{
-        if (r == -ENOMEM)
-                lkg_no_memory();
-        return r;
-}
 
 /* ---- error ---- */
 

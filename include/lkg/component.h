@@ -271,22 +271,21 @@ int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_en
 
 /**
  * lkg_component_learn() - judge with the current c->facts from the next refresh on.
- * Return: 1: they have changed; 0; -ENOMEM.
+ * Return: have they changed?
  */
-int lkg_component_learn(struct lkg_component *c);
+bool lkg_component_learn(struct lkg_component *c);
 
 /** lkg_component_release() - the release whose tables judge @c: 136 is 1.36. */
 unsigned lkg_component_release(const struct lkg_component *c);
 
 /**
  * lkg_component_effective() - the component's effective configuration with the active generation.
- * @ret: one reference; NULL: nothing is active, or its kind has no table
  *
  * Taken from the candidate if that is served; otherwise the served document is judged again, and if it was
  * read back from the history, every value of it comes from `generation N`.
- * Return: 0 or -ENOMEM.
+ * Return: one reference; NULL: nothing is active, or its kind has no table.
  */
-int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret);
+struct lkg_value *lkg_component_effective(const struct lkg_component *c);
 /** lkg_component_served_has_table() - has the kind of the served document a table? true also if it came from disk. */
 bool lkg_component_served_has_table(const struct lkg_component *c);
 
@@ -341,9 +340,8 @@ uint64_t lkg_component_try_deadline(const struct lkg_component *c);
 /**
  * lkg_component_watch() - add the directories whose changes may concern the layers of @c, including layers
  * that a remote base hides.
- * Return: 0; -ENOMEM: some are missing.
  */
-int lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch);
+void lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch);
 
 /* ---- which generation is served: served.c ---- */
 
@@ -536,10 +534,9 @@ const char *lkg_flag_on_line(const struct lkg_flag *flags, size_t n_flags, const
 
 /**
  * lkg_component_good_generation() - the generation that a rollback would serve now.
- * @ret: one reference; NULL: the same bytes as c->active, or nothing
- * Return: 0 or -ENOMEM.
+ * Return: one reference; NULL: the same bytes as c->active, or nothing.
  */
-int lkg_component_good_generation(const struct lkg_component *c, struct lkg_generation **ret);
+struct lkg_generation *lkg_component_good_generation(const struct lkg_component *c);
 /** lkg_component_stored_good() - its stored document. Return: 0; -ENOENT; -EBADMSG; -errno. */
 int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret,
                               struct lkg_error *err);

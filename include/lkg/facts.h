@@ -75,11 +75,8 @@ int lkg_facts_open(int runtime_fd, int state_fd, const char *component, struct l
                    struct lkg_error *err);
 struct lkg_facts *lkg_facts_free(struct lkg_facts *facts); /* also removes the event sources */
 
-/**
- * lkg_facts_load() - read the supervisor's files again; unreadable ones are unknown.
- * Return: 0 or -ENOMEM.
- */
-int lkg_facts_load(struct lkg_facts *facts);
+/** lkg_facts_load() - read the supervisor's files again; unreadable ones are unknown. */
+void lkg_facts_load(struct lkg_facts *facts);
 
 /**
  * lkg_facts_started() - a recognised process opened the file: read its command line.

@@ -23,18 +23,15 @@ struct lkg_manifest_rules {
 
 #define LKG_WAYS_MAX 1024u /* names that links lead to; changes of further ones are found by inotify */
 
-/**
- * lkg_rules_build() - @report: a warning for each real entry that the view covers.
- * Return: 0 or -ENOMEM.
- */
-int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
-                    struct lkg_manifest_rules *ret, struct lkg_report *report);
+/** lkg_rules_build() - @report: a warning for each real entry that the view covers. */
+struct lkg_manifest_rules lkg_rules_build(const struct lkg_config *config, int source_fd,
+                                          const char *source_path, struct lkg_report *report);
 /**
  * lkg_rules_set_ways() - names of the source directory that decide what the layers are, beside those of the configuration:
  * every link on the way to a layer, and where it leads. Takes over @paths, relative to the source directory.
- * Return: 1 = they differ from the ones before; 0; -ENOMEM: there are none now.
+ * Return: do they differ from the ones before?
  */
-int lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_paths);
+bool lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_paths);
 void lkg_rules_deinit(struct lkg_manifest_rules *rules);
 
 /* ---- snapshot ---- */
@@ -96,14 +93,14 @@ bool lkg_publisher_is_fresh(const struct lkg_publisher *publisher);
  * lkg_publisher_recover() - the generation of @c that @publication, of an engine before this one, shows; its origin and
  * layers are not known.
  * @view: its entry
- * Return: 0; -ENOENT; -ENOMEM; as lkg_publication_read().
+ * Return: 0; -ENOENT; as lkg_publication_read().
  */
 int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lkg_publication *publication,
                           const struct lkg_component *c, const struct lkg_entry *view,
                           struct lkg_generation **ret);
 /**
  * lkg_publish() - make the next publication current, if it says anything new.
- * Return: 1: it did; 0; -ENOSPC, -ENOMEM ...: nothing has changed for readers.
+ * Return: 1: it did; 0; -ENOSPC ...: nothing has changed for readers.
  */
 int lkg_publish(struct lkg_publisher *publisher, const struct lkg_snapshot *snapshot, struct lkg_error *err);
 
@@ -114,7 +111,7 @@ int lkg_publish(struct lkg_publisher *publisher, const struct lkg_snapshot *snap
  *         long as it took, so that nobody keeps the engine busy by looking
  *
  * The blob stays until LKG_ANSWERED_MAX others were rendered.
- * Return: 0; -ENOENT; -ENOSPC, -ENOMEM ...
+ * Return: 0; -ENOENT; -ENOSPC ...
  */
 int lkg_publisher_render(struct lkg_publisher *publisher, const struct lkg_snapshot *snapshot,
                          const char *path, uint64_t state, struct lkg_rendered *ret, struct lkg_error *err);

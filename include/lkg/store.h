@@ -280,10 +280,10 @@ struct lkg_judge; /* schema.h */
  */
 int lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint);
 /**
- * lkg_candidate_take_text() - the text of a valid candidate; rendered again if somebody has it already.
- * @ret: the caller frees ->data. Return: 0 or -ENOMEM.
+ * lkg_candidate_take_text() - the text of a valid candidate; rendered again if somebody has it already. The caller frees
+ * ->data.
  */
-int lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint, struct lkg_text *ret);
+struct lkg_text lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint);
 
 #define LKG_ORIGIN_BYTES_MAX (4u << 20)
 /**
@@ -295,24 +295,21 @@ void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf);
 /**
  * lkg_generation_new() - make a generation of a valid candidate.
  * @source:   the remote configuration in it; local or NULL = none
- * @document: its rendered bytes; taken over, even on failure
+ * @document: its rendered bytes; taken over
  *
- * Return: 0 or -ENOMEM. Caller owns one reference.
+ * Caller owns one reference.
  */
-int lkg_generation_new(struct lkg_candidate *candidate, const struct lkg_config_source *source,
-                       uint64_t number, uint64_t time_ns, struct lkg_text document,
-                       struct lkg_generation **ret);
+struct lkg_generation *lkg_generation_new(struct lkg_candidate *candidate,
+                                          const struct lkg_config_source *source, uint64_t number,
+                                          uint64_t time_ns, struct lkg_text document);
 
-/**
- * lkg_generation_describe() - render shown, origin and meta, unless they are there. Call it before they are read.
- * Return: 0 or -ENOMEM.
- */
-int lkg_generation_describe(struct lkg_generation *generation);
+/** lkg_generation_describe() - render shown, origin and meta, unless they are there. Call it before they are read. */
+void lkg_generation_describe(struct lkg_generation *generation);
 
 /**
  * lkg_generation_describe_document() - the same of its document alone: its origin is `stored`, its layers are unknown.
  * @generation: with everything else
- * Return: 0; -EBADMSG: not a document; -ENOMEM.
+ * Return: 0; -EBADMSG: not a document.
  */
 int lkg_generation_describe_document(struct lkg_generation *generation);
 
@@ -321,7 +318,7 @@ int lkg_generation_describe_document(struct lkg_generation *generation);
  * @document: taken over, even on failure
  *
  * Its origin is `stored`; its layers are unknown.
- * Return: 0; -EBADMSG: not a document; -ENOMEM.
+ * Return: 0; -EBADMSG: not a document.
  */
 int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
                           struct lkg_text document, struct lkg_generation **ret);
@@ -396,8 +393,8 @@ void lkg_history_deinit(struct lkg_history *history);
 
 struct lkg_history_entry *lkg_history_find(const struct lkg_history *history, uint64_t number);
 
-/** lkg_history_add() - add @generation; lkg_history_write() writes it later. Return: 0 or -ENOMEM. */
-int lkg_history_add(struct lkg_history *history, struct lkg_generation *generation);
+/** lkg_history_add() - add @generation; lkg_history_write() writes it later. */
+void lkg_history_add(struct lkg_history *history, struct lkg_generation *generation);
 
 /** lkg_history_remove() - remove an entry that was added but not written. */
 void lkg_history_remove(struct lkg_history *history, uint64_t number);

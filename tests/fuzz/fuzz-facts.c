@@ -142,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_facts(facts);
         /* A new process takes the place of one that is gone, whatever its file said. */
         lkg_facts_gone(facts);
-        FUZZ_CHECK(lkg_facts_load(facts) == 0);
+        lkg_facts_load(facts);
         check_facts(facts);
         lkg_facts_free(facts);
         return 0;

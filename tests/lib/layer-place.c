@@ -398,12 +398,11 @@ static void publish_generation(struct place *p, struct lkg_candidate *candidate)
 
         place_render(candidate, &document);
         text.data = lkg_buf_steal(&document, &text.size);
-        CHECK(lkg_generation_new(candidate, p->remote ? &p->remote->source : NULL, ++p->number, 1, text,
-                                 &g) == 0);
+        g = lkg_generation_new(candidate, p->remote ? &p->remote->source : NULL, ++p->number, 1, text);
         component.active = g;
         component.candidate = p->candidate;
         component.names.hint = (char *)"hint";
-        CHECK(lkg_component_effective(&component, &effective) == 0); /* judged again from its own text */
+        effective = lkg_component_effective(&component); /* judged again from its own text */
         if (effective)
                 lkg_effective_render(effective, &comments);
         CHECK(!lkg_buf_failed(&comments));

@@ -38,7 +38,7 @@ static int setup(void **state)
         assert_int_equal(lkg_config_decode(NULL, "/etc/lkgfs", &p->config, &p->findings), 0);
         p->components[0] = (struct lkg_component){ .config = &p->config->components[0],
                                                    .history = { .dirfd = -EBADF } };
-        assert_int_equal(lkg_rules_build(p->config, p->fd, p->top, &p->rules, &p->findings), 0);
+        p->rules = lkg_rules_build(p->config, p->fd, p->top, &p->findings);
         assert_int_equal(lkg_publisher_open(p->fd, &p->publisher, &previous, &err), 0);
         assert_null(previous);
         assert_true(p->publisher->fresh);
@@ -95,7 +95,7 @@ static void serve(struct place *p, uint64_t number, const char *document)
         g->meta = (struct lkg_text){ strdup("m\n"), 2 };
         assert_int_equal(lkg_sha256_hex(document, strlen(document), g->sha256), 0);
         lkg_component_set_active(&p->components[0], g);
-        assert_int_equal(lkg_history_add(&p->components[0].history, g), 0);
+        lkg_history_add(&p->components[0].history, g);
 }
 
 static struct lkg_publication *current(struct place *p)
@@ -377,7 +377,7 @@ TEST_WITH(test_rules, setup, teardown)
         assert_true(asprintf(&k->instance, "%s/inst.conf", p->top) > 0); /* absolute, but inside */
         free(k->patches_dir);
         k->patches_dir = strdup("/elsewhere/patches");
-        assert_int_equal(lkg_rules_build(p->config, p->fd, p->top, &rules, &report), 0);
+        rules = lkg_rules_build(p->config, p->fd, p->top, &report);
         assert_int_equal(report.n_findings, 5);
         for (size_t i = 0; i < report.n_findings; i++)
                 assert_int_equal(report.findings[i].code, 4004);
