@@ -235,12 +235,9 @@ static int keep_header(const struct lkg_layer_info *info, const struct lkg_value
                 return -EBADMSG;
         }
         copy = lkg_value_clone_shallow(*merged);
-        if (!copy)
-                return -ENOMEM;
         for (size_t i = 0; i < LKG_HEADER_FIELDS; i++) {
                 struct lkg_value *before = lkg_map_get(running, lkg_header_fields[i]);
                 struct lkg_value *after = lkg_map_get(copy, lkg_header_fields[i]);
-                int r;
 
                 if (!before || before == after)
                         continue;
@@ -250,10 +247,8 @@ static int keep_header(const struct lkg_layer_info *info, const struct lkg_value
                                        after ? "changes" : "removes", lkg_header_fields[i]);
                         return -EBADMSG;
                 }
-                r = lkg_map_set(copy, lkg_header_fields[i], strlen(lkg_header_fields[i]),
-                                lkg_value_ref(before));
-                if (r < 0)
-                        return r;
+                (void)lkg_map_set(copy, lkg_header_fields[i], strlen(lkg_header_fields[i]),
+                                  lkg_value_ref(before));
         }
         lkg_value_unref(*merged);
         *merged = LKG_STEAL(copy);
@@ -270,8 +265,6 @@ static int merge_first(const struct lkg_layer_info *info, struct lkg_report *rep
                 return 0;
         }
         empty = lkg_value_new_map(NULL, 0, 0);
-        if (!empty)
-                return -ENOMEM;
         if (info->type == LKG_PATCH_JSON)
                 return lkg_patch_json(empty, info->doc, report, ret);
         if (info->type == LKG_PATCH_STRATEGIC)
@@ -282,7 +275,7 @@ static int merge_first(const struct lkg_layer_info *info, struct lkg_report *rep
 
 /*
  * One layer over *@running (NULL: it is the first), whose reference is taken over.
- * Return: 0; -EBADMSG: @report says why, and *@running is as it was; -ENOMEM.
+ * Return: 0; -EBADMSG: @report says why, and *@running is as it was.
  */
 static int merge(const struct lkg_layer_info *info, struct lkg_report *report, struct lkg_value **running)
 {

@@ -348,8 +348,8 @@ static struct lkg_value *header_that_counts(const struct lkg_layer *layer, const
 }
 
 /* Sets the text of a spelling to @text; it keeps its position, for findings about it. */
-static int set_spelling(struct lkg_value *doc, const char *key, size_t key_size, struct lkg_value *spelling,
-                        const struct lkg_value *text)
+static void set_spelling(struct lkg_value *doc, const char *key, size_t key_size, struct lkg_value *spelling,
+                         const struct lkg_value *text)
 {
         struct lkg_value *value;
         const char *data;
@@ -358,7 +358,7 @@ static int set_spelling(struct lkg_value *doc, const char *key, size_t key_size,
         data = lkg_value_text(text, &size);
         value = lkg_value_new_string(data, size, lkg_value_source_mut(spelling), lkg_value_line(spelling),
                                      lkg_value_column(spelling));
-        return value && lkg_map_set(doc, key, key_size, value) >= 0 ? 0 : -ENOMEM;
+        (void)lkg_map_set(doc, key, key_size, value);
 }
 
 /*
@@ -366,18 +366,18 @@ static int set_spelling(struct lkg_value *doc, const char *key, size_t key_size,
  * (apimachinery, SimpleMetaFactory, with encoding/json); drop-ins are read differently. Every spelling gets
  * the effective text, because another one could be last in the order of the served document.
  */
-static int fold_header(const struct lkg_layer *layer, struct lkg_value *doc, const char *name)
+static void fold_header(const struct lkg_layer *layer, struct lkg_value *doc, const char *name)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *kept = NULL;
         struct lkg_value *counts = header_that_counts(layer, doc, name);
 
         if (!counts)
-                return 0;
+                return;
         kept = lkg_value_ref(counts);
-        if (lkg_map_get(doc, name) != kept && lkg_map_set(doc, name, strlen(name), lkg_value_ref(kept)) < 0)
-                return -ENOMEM;
+        if (lkg_map_get(doc, name) != kept)
+                (void)lkg_map_set(doc, name, strlen(name), lkg_value_ref(kept));
         if (lkg_value_type(kept) != LKG_STRING)
-                return 0;
+                return;
         for (size_t i = 0; i < lkg_value_size(doc); i++) {
                 const char *key;
                 size_t size;
@@ -386,22 +386,18 @@ static int fold_header(const struct lkg_layer *layer, struct lkg_value *doc, con
                 if (lkg_value_type(value) == LKG_NULL || !lkg_merge_key_folds(name, key, size) ||
                     lkg_value_equal(value, kept))
                         continue;
-                if (set_spelling(doc, key, size, value, kept) < 0)
-                        return -ENOMEM;
+                set_spelling(doc, key, size, value, kept);
         }
-        return 0;
 }
 
-static int fold_headers(const struct lkg_layer *layer, struct lkg_value *doc)
+static void fold_headers(const struct lkg_layer *layer, struct lkg_value *doc)
 {
-        int r;
-
         if (layer->role != LKG_LAYER_BASE && layer->role != LKG_LAYER_REMOTE)
-                return 0;
+                return;
         if (lkg_value_type(doc) != LKG_MAP)
-                return 0;
-        r = fold_header(layer, doc, "kind");
-        return r < 0 ? r : fold_header(layer, doc, "apiVersion");
+                return;
+        fold_header(layer, doc, "kind");
+        fold_header(layer, doc, "apiVersion");
 }
 
 static bool has_known_header(const struct lkg_value *doc)
@@ -424,14 +420,9 @@ static int decode_one(struct lkg_layer *layer, const char *data, size_t size, st
                 layer->format = lkg_detect_format(data, size);
                 r = lkg_decode(data, size, layer->format, decode_flags(layer), source, &layer->report, &doc);
         }
-        if (r == -EBADMSG)
+        if (r < 0)
                 return 0; /* see the report */
-        if (r == 0)
-                r = fold_headers(layer, doc);
-        if (r < 0) {
-                lkg_value_unref(doc);
-                return r;
-        }
+        fold_headers(layer, doc);
         r = add_doc(layer, doc);
         if (r < 0)
                 return r;
@@ -480,7 +471,7 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                 memcpy(piece + start, data + start, end - start);
                 r = lkg_decode_patch(piece, end, decode_flags(layer), source, &layer->report, &format, &doc);
                 if (r < 0)
-                        return r == -EBADMSG ? drop_docs(layer) : r;
+                        return drop_docs(layer);
                 if (lkg_value_type(doc) == LKG_NULL) {
                         lkg_value_unref(doc);
                 } else {
@@ -511,8 +502,6 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
         if (!shown)
                 return -ENOMEM;
         source = lkg_source_new(shown, layer->file);
-        if (!source)
-                return -ENOMEM;
         r = layer->role == LKG_LAYER_PATCH ? decode_pieces(layer, data, size, source)
                                            : decode_one(layer, data, size, source);
         lkg_source_unref(source);
@@ -766,14 +755,10 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
 
 /* ---- documents in memory ---- */
 
-static int take_out(struct lkg_value *doc, const char *const *names)
+static void take_out(struct lkg_value *doc, const char *const *names)
 {
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && names && names[i] && lkg_value_type(doc) == LKG_MAP; i++)
-                if (lkg_map_get(doc, names[i]))
-                        r = lkg_map_remove(doc, names[i], strlen(names[i]));
-        return r < 0 ? r : 0;
+        for (size_t i = 0; names && names[i] && lkg_value_type(doc) == LKG_MAP; i++)
+                (void)lkg_map_remove(doc, names[i], strlen(names[i]));
 }
 
 int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
@@ -817,7 +802,7 @@ int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key
                 r = decode(layer, text, size);
         }
         if (r == 0 && layer->n_docs > 0)
-                r = take_out(layer->docs[0], remote->hidden);
+                take_out(layer->docs[0], remote->hidden);
         if (r < 0 && r != -EKEYREJECTED)
                 return r;
         *ret = still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);

@@ -61,19 +61,14 @@ static int decode(const char *text, size_t size, const struct lkg_configmap_opti
         struct lkg_source *source = lkg_source_new("ConfigMap", file_name(options));
         enum lkg_format format = lkg_detect_format(text, size);
         struct lkg_value *value = NULL;
-        int r;
+        int r = lkg_decode(text, size, options->from_file ? format : LKG_FORMAT_JSON, LKG_DECODE_STRICT,
+                           source, &report, &value);
 
-        if (!source)
-                return lkg_error_set(err, -ENOMEM, NULL, "read ConfigMap");
-        r = lkg_decode(text, size, options->from_file ? format : LKG_FORMAT_JSON, LKG_DECODE_STRICT, source,
-                       &report, &value);
         if (r == -EBADMSG && options->from_file && format == LKG_FORMAT_JSON)
                 r = decode_flow(text, size, source, &report, &value);
         lkg_source_unref(source);
-        if (r == -EBADMSG)
-                return undecodable(&report, err);
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "read ConfigMap");
+                return undecodable(&report, err);
         r = check_single(&report, err);
         if (r < 0)
                 lkg_value_unref(value);
@@ -324,16 +319,12 @@ static int check_identity(const struct lkg_value *metadata, const struct identit
 static int make_up(struct lkg_value *metadata, const char *field, const void *data, size_t size)
 {
         char hash[LKG_SHA256_HEX];
-        struct lkg_value *value;
         int r = lkg_sha256_hex(data, size, hash);
 
-        if (r < 0)
-                return r;
-        value = lkg_value_new_string(hash, LKG_SHORT_HASH, NULL, 0, 0);
-        if (!value)
-                return -ENOMEM;
-        r = lkg_map_set(metadata, field, strlen(field), value);
-        return r < 0 ? r : 0;
+        if (r == 0)
+                (void)lkg_map_set(metadata, field, strlen(field),
+                                  lkg_value_new_string(hash, LKG_SHORT_HASH, NULL, 0, 0));
+        return r;
 }
 
 /* Replaces the metadata of @object, which has one reference, by a complete copy. */
@@ -343,8 +334,6 @@ static int complete(struct lkg_value *object, bool uid, bool version, const char
         char path[2 * LKG_IDENTIFIER_MAX + 2];
         int r = 0;
 
-        if (!metadata)
-                return -ENOMEM;
         (void)snprintf(path, sizeof(path), "%s/%s", lkg_map_get_string(metadata, "namespace"),
                        lkg_map_get_string(metadata, "name"));
         if (!uid)
@@ -355,8 +344,8 @@ static int complete(struct lkg_value *object, bool uid, bool version, const char
                 lkg_value_unref(metadata);
                 return r;
         }
-        r = lkg_map_set(object, "metadata", strlen("metadata"), metadata);
-        return r < 0 ? r : 0;
+        (void)lkg_map_set(object, "metadata", strlen("metadata"), metadata);
+        return 0;
 }
 
 static int check_metadata(struct lkg_value *object, const char *text, size_t size, bool from_file,

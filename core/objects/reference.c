@@ -303,12 +303,9 @@ static int from_json(struct lkg_span text, struct lkg_reference *ret, struct lkg
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
         const struct lkg_finding *f;
-        int r = lkg_decode_json(text.data, text.size, LKG_DECODE_STRICT, NULL, &report, &value);
 
-        if (r == 0)
+        if (lkg_decode_json(text.data, text.size, LKG_DECODE_STRICT, NULL, &report, &value) == 0)
                 return lkg_reference_from_node_source(value, ret, err);
-        if (r != -EBADMSG)
-                return lkg_error_set(err, r, NULL, "read reference");
         f = lkg_report_first_error(&report);
         return f ? lkg_refuse_because(err, -EINVAL, NULL, INVALID "line %u, column %u of its JSON: %s",
                                       f->line, f->column, f->text)

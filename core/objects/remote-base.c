@@ -68,8 +68,8 @@ static const char *text_of(const struct lkg_value *doc, const char *field, struc
 }
 
 /* A document that cannot be decoded has no rules; the stack reports why. */
-static int read_rules(struct lkg_remote_base *base, const struct lkg_trial_settings *settings,
-                      struct lkg_report *report)
+static void read_rules(struct lkg_remote_base *base, const struct lkg_trial_settings *settings,
+                       struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
@@ -77,14 +77,11 @@ static int read_rules(struct lkg_remote_base *base, const struct lkg_trial_setti
         struct lkg_where where = { .file = base->file };
         const char *duration = NULL, *threshold = NULL;
         char why[256];
-        int r = source ? 0 : -ENOMEM;
 
-        if (r == 0 && base->text)
-                r = lkg_decode(base->text, base->size, lkg_detect_format(base->text, base->size), 0, source,
-                               &ignored, &doc);
+        if (base->text)
+                (void)lkg_decode(base->text, base->size, lkg_detect_format(base->text, base->size), 0,
+                                 source, &ignored, &doc);
         lkg_source_unref(source);
-        if (r < 0 && r != -EBADMSG)
-                return r;
         if (doc && lkg_value_type(doc) == LKG_MAP) {
                 threshold = text_of(doc, LKG_TRIAL_FIELD_THRESHOLD, &where);
                 duration = text_of(doc, LKG_TRIAL_FIELD_DURATION, &where);
@@ -94,7 +91,6 @@ static int read_rules(struct lkg_remote_base *base, const struct lkg_trial_setti
                                  lkg_configmap_annotation(&base->configmap, LKG_TRIAL_NOTE_THRESHOLD),
                                  &base->rules, why) < 0)
                 lkg_report_add(report, LKG_ERROR, 6005, &where, "%s", why);
-        return 0;
 }
 
 int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config_source *source,
@@ -120,12 +116,11 @@ int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config
                 base->text = NULL;
                 lkg_report_add(report, LKG_ERROR, 6004, &where, "%s", err.message);
         }
-        if (r == 0)
-                r = read_rules(base, settings, report);
         if (r < 0) {
                 lkg_remote_base_free(base);
                 return r;
         }
+        read_rules(base, settings, report);
         *ret = base;
         return 0;
 }

@@ -237,8 +237,6 @@ static int decode(const struct lkg_api_question *question, const struct lkg_http
         if (r < 0)
                 return r;
         source = lkg_source_new("API server", what);
-        if (!source)
-                return -ENOMEM;
         r = lkg_decode(result->body, result->size, LKG_FORMAT_JSON, 0, source, report, ret);
         (void)lkg_source_unref(source);
         return r;

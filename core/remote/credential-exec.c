@@ -130,13 +130,12 @@ static int take_answer(struct lkg_exec_state *state, const char *text, size_t si
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_exec_state_deinit) struct lkg_exec_state got = { 0 };
         const char *why = "its output is not JSON";
-        int r = lkg_decode_json(text, size, 0, NULL, &report, &doc);
 
-        if (r == 0) {
+        if (lkg_decode_json(text, size, 0, NULL, &report, &doc) == 0) {
                 why = judge(doc, state->api_version, &got);
                 lkg_value_wipe(doc);
         }
-        if (r == -ENOMEM || (!why && !got.have))
+        if (!why && !got.have)
                 return -ENOMEM;
         if (why) {
                 failed(state, now_ns);

@@ -440,7 +440,6 @@ static bool counts(struct credential_look *l, const char *text, size_t size)
         if (l->c->place != FOUND_SOURCE)
                 return true;
         r = lkg_kubeconfig_detect(text, size);
-        l->no_memory |= r == -ENOMEM;
         return r == 1 || (r == -EBADMSG && l->c->kind == LKG_CREDENTIAL_NODE);
 }
 

@@ -365,17 +365,14 @@ static void read_document(struct lkg_reader *r, const struct lkg_value *doc)
 
 /*
  * Always YAML, as in client-go.
- * Return: 0; -EBADMSG; -ENOMEM.
+ * Return: 0; -EBADMSG.
  */
 static int decode(struct lkg_reader *r, const char *text, size_t size, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report findings = LKG_REPORT_INIT;
         struct lkg_source *source = lkg_source_new("kubeconfig", r->options->file);
-        int k;
+        int k = lkg_decode_yaml(text, size, 0, source, &findings, ret);
 
-        if (!source)
-                return -ENOMEM;
-        k = lkg_decode_yaml(text, size, 0, source, &findings, ret);
         lkg_source_unref(source);
         take_over(r, &findings);
         return k;
@@ -400,7 +397,7 @@ static int read_text(struct lkg_reader *r, const char *text, size_t size)
                 read_document(r, doc);
                 lkg_value_wipe(doc);
         }
-        if (k == -ENOMEM || r->failed)
+        if (r->failed)
                 return -ENOMEM;
         return r->report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : k;
 }

@@ -98,10 +98,8 @@ static int take_line(const struct lkg_watch_stream *stream, const char *text, si
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "read an event of the watch");
         r = lkg_decode_json(text, size, LKG_DECODE_STRICT, /* source= */ NULL, &report, &event);
-        if (r == -EBADMSG)
-                return refuse_json(&report, err);
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "read an event of the watch");
+                return refuse_json(&report, err);
         return take_event(event, fn, userdata, err);
 }
 

@@ -88,7 +88,7 @@ int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubecon
 
 /**
  * lkg_kubeconfig_detect() - is it one (lkg_is_kubeconfig())?
- * Return: 1; 0; -EBADMSG: not YAML, so unknown; -ENOMEM.
+ * Return: 1; 0; -EBADMSG: not YAML, so unknown.
  */
 int lkg_kubeconfig_detect(const char *text, size_t size);
 
