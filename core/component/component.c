@@ -178,11 +178,11 @@ static bool is_over_remote(const struct lkg_candidate *candidate)
         return candidate->n_layers > 0 && candidate->layers[0].role == LKG_LAYER_REMOTE;
 }
 
-static int judge_candidate(struct lkg_candidate *candidate, void *userdata)
+static void judge_candidate(struct lkg_candidate *candidate, void *userdata)
 {
         const struct lkg_component *c = userdata;
 
-        return lkg_candidate_judge(candidate, c->judges[is_over_remote(candidate)], c->names.hint);
+        lkg_candidate_judge(candidate, c->judges[is_over_remote(candidate)], c->names.hint);
 }
 
 static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
@@ -289,17 +289,14 @@ unsigned lkg_component_release(const struct lkg_component *c)
         return lkg_release_judged(c->line.release);
 }
 
-static int new_judge(struct lkg_component *c, struct lkg_error *err)
+static void new_judges(struct lkg_component *c)
 {
         struct lkg_judge_config config;
-        int r;
 
         c->line.release = wanted_release(c);
         config = judge_config(c);
-        r = lkg_judge_new(&config, &c->judges[0]);
-        if (r >= 0)
-                r = lkg_judge_new(&config, &c->judges[1]);
-        return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
+                c->judges[i] = lkg_judge_new(&config);
 }
 
 bool lkg_component_learn(struct lkg_component *c)
@@ -342,7 +339,7 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                               lkg_fallback_is_ours(env->source_fd, c->config->base);
         r = lkg_state_load_component(env->state, c->config->name, &c->state, report);
         if (r >= 0)
-                r = new_judge(c, err);
+                new_judges(c);
         if (r >= 0)
                 r = new_stack(c, env, err);
         if (r >= 0)
@@ -722,26 +719,22 @@ struct lkg_value *lkg_component_effective(const struct lkg_component *c)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_text *text = c->active ? &c->active->document : NULL;
-        struct lkg_value *effective = NULL;
         struct lkg_source *source;
         char layer[40];
+        int r;
 
         if (!text || !c->judges[0])
                 return NULL;
         if (lkg_component_serves_candidate(c))
                 return lkg_value_ref(c->candidate->effective);
-        if (c->served.doc && c->served.number == c->active->number) {
-                doc = lkg_value_ref(c->served.doc);
-        } else {
-                (void)snprintf(layer, sizeof(layer), "generation %" PRIu64, c->active->number);
-                source = lkg_source_new(layer, c->config->file);
-                (void)lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0,
-                                 source, &ignored, &doc);
-                lkg_source_unref(source);
-        }
-        if (doc)
-                (void)lkg_judge_document(c->judges[0], doc, &effective);
-        return effective;
+        if (c->served.doc && c->served.number == c->active->number)
+                return lkg_judge_document(c->judges[0], c->served.doc);
+        (void)snprintf(layer, sizeof(layer), "generation %llu", (unsigned long long)c->active->number);
+        source = lkg_source_new(layer, c->config->file);
+        r = lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0, source,
+                       &ignored, &doc);
+        lkg_source_unref(source);
+        return r < 0 ? NULL : lkg_judge_document(c->judges[0], doc);
 }
 
 bool lkg_component_served_has_table(const struct lkg_component *c)

@@ -52,8 +52,8 @@ static int new_judge(const struct lkg_offline_place *place, struct lkg_offline *
             ret->facts->release != place->release)
                 config.runs = lkg_release_judged(ret->facts->release);
         lkg_host_detect(&config.host);
-        r = lkg_judge_new(&config, &ret->judge);
-        return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;
+        ret->judge = lkg_judge_new(&config);
+        return 0;
 }
 
 /* @ret: not changed if the local configuration is followed */
@@ -105,9 +105,9 @@ static int look_over_remote(const struct lkg_offline_place *place, struct lkg_of
         return r;
 }
 
-static int judge_candidate(struct lkg_candidate *candidate, void *userdata)
+static void judge_candidate(struct lkg_candidate *candidate, void *userdata)
 {
-        return lkg_candidate_judge(candidate, userdata, "");
+        lkg_candidate_judge(candidate, userdata, "");
 }
 
 int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline *ret,

@@ -167,10 +167,9 @@ static int put_line(const char *pointer, const struct lkg_value *runs, const str
                     void *userdata)
 {
         struct lkg_buf *buf = userdata;
-        enum lkg_secrecy secrecy;
+        enum lkg_secrecy secrecy = lkg_pointer_secrecy(pointer);
 
-        (void)lkg_pointer_text(pointer, buf);
-        secrecy = lkg_pointer_secrecy(pointer);
+        lkg_pointer_text(pointer, buf);
         put_value(runs, secrecy, buf);
         put_value(served, secrecy, buf);
         lkg_buf_putc(buf, '\n');

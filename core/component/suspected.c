@@ -93,7 +93,10 @@ static int compare(const struct lkg_component *c, struct lkg_generation *good,
         if (r >= 0)
                 r = read_side(condemned, &after, &b);
         *ret_why = "one of the two documents cannot be read";
-        return r < 0 ? 1 : lkg_suspects_find(schema_of(c, after), &a, &b, /* whole= */ false, ret);
+        if (r < 0)
+                return 1;
+        *ret = lkg_suspects_find(schema_of(c, after), &a, &b, /* whole= */ false);
+        return 0;
 }
 
 /* The stored document, else a merge that a rollback would serve; NULL = neither. */

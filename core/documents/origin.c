@@ -29,13 +29,13 @@ static bool is_plain(const char *pointer)
         return !strstr(pointer, "~1~1") && !strpbrk(pointer, ":= \t,;{}\"'()<>&*!|@#$%^?`\\+");
 }
 
-int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
+void lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
 {
         bool secret = false;
 
         if (is_plain(pointer)) { /* nearly always */
                 column_text(buf, pointer);
-                return 0;
+                return;
         }
         while (*pointer == '/') {
                 LKG_CLEANUP(lkg_freep) char *name = NULL;
@@ -45,7 +45,6 @@ int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
                 put_name(name, size, secret, buf);
                 secret |= lkg_holds_secret_name(name, size);
         }
-        return 0;
 }
 
 static void json_value(struct lkg_buf *buf, const struct lkg_value *value, enum lkg_secrecy secrecy)
@@ -113,7 +112,7 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
                 o->n_unlisted++;
                 return 0;
         }
-        (void)lkg_pointer_text(leaf->pointer, buf);
+        lkg_pointer_text(leaf->pointer, buf);
         lkg_buf_putc(buf, '\t');
         json_value(buf, leaf->value, secrecy);
         lkg_buf_putc(buf, '\t');

@@ -246,14 +246,13 @@ static int judge(const struct making *m)
 {
         struct lkg_candidate *candidate = NULL;
         int r = candidate_new(m, &candidate);
-        bool whole = r == 0 && candidate->state == LKG_CANDIDATE_VALID;
+        bool whole;
 
-        if (r == 0 && m->stack->judge && !m->merge->refused)
-                r = m->stack->judge(candidate, m->stack->judge_userdata);
-        if (r < 0) {
-                lkg_candidate_unref(candidate);
+        if (r < 0)
                 return r;
-        }
+        whole = candidate->state == LKG_CANDIDATE_VALID;
+        if (m->stack->judge && !m->merge->refused)
+                m->stack->judge(candidate, m->stack->judge_userdata);
         if (whole)
                 note_judged(m);
         settle_state(candidate);

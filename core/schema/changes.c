@@ -173,8 +173,8 @@ static int by_danger(const void *a, const void *b)
         return x->danger != y->danger ? (int)y->danger - (int)x->danger : by_class(a, b);
 }
 
-int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
-                       const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret)
+void lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
+                        const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret)
 {
         struct collecting c = { schema, has_base, /* each_once= */ true, ret };
 
@@ -182,7 +182,6 @@ int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *
         (void)lkg_value_compare(before, after, collect, &c);
         if (ret->n_items)
                 qsort(ret->items, ret->n_items, sizeof(*ret->items), by_class);
-        return 0;
 }
 
 void lkg_schema_dangers(const struct lkg_schema *schema, const struct lkg_value *before,

@@ -11,10 +11,11 @@
 
 /* ---- judging ---- */
 
-int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, struct lkg_value **ret)
+struct lkg_value *lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc)
 {
         LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *again = NULL;
         struct lkg_judge_config config = judge->config;
+        struct lkg_value *ret;
         struct lkg_layer_info layer = { .role = LKG_LAYER_BASE, .name = "", .doc = doc, .whole = true };
         struct lkg_candidate candidate = { .state = LKG_CANDIDATE_VALID,
                                            .doc = lkg_value_ref(doc),
@@ -25,14 +26,14 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
                                            .n_layers = 1,
                                            .has_base = true };
 
-        config.lint = false;                  /* the report is not used */
-        (void)lkg_judge_new(&config, &again); /* another judge: the first keeps its results for the layers */
-        (void)lkg_judge_candidate(&candidate, again);
-        *ret = lkg_has_misfit(&candidate.report) ? NULL : LKG_STEAL(candidate.effective);
+        config.lint = false;            /* the report is not used */
+        again = lkg_judge_new(&config); /* another judge: the first keeps its results for the layers */
+        lkg_judge_candidate(&candidate, again);
+        ret = lkg_has_misfit(&candidate.report) ? NULL : LKG_STEAL(candidate.effective);
         lkg_value_unref(candidate.effective);
         lkg_value_unref(candidate.doc);
         lkg_report_deinit(&candidate.report);
-        return 0;
+        return ret;
 }
 
 /* ---- rendering ---- */

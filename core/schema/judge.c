@@ -61,20 +61,18 @@ struct lkg_judge *lkg_judge_free(struct lkg_judge *judge)
         return NULL;
 }
 
-int lkg_judge_new(const struct lkg_judge_config *config, struct lkg_judge **ret)
+struct lkg_judge *lkg_judge_new(const struct lkg_judge_config *config)
 {
         struct lkg_judge *judge = lkg_must(calloc(1, sizeof(*judge)));
 
         judge->config = *config;
-        *ret = judge;
-        return 0;
+        return judge;
 }
 
-int lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *config)
+void lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *config)
 {
         forget(judge);
         judge->config = *config;
-        return 0;
 }
 
 /* ---- which kind ---- */
@@ -750,16 +748,15 @@ static void fill_report(const struct lkg_judge *judge, struct lkg_candidate *can
                 lkg_report_append(&candidate->report, &judge->layers[i].lint);
 }
 
-int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
+void lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
 {
         struct lkg_judge *judge = userdata;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         const struct lkg_schema *schema = NULL;
         bool whole;
-        int r = find_schema(judge, candidate, &candidate->report, &schema);
 
-        if (r < 0) /* it was reported, or nothing is known of the kind */
-                return 0;
+        if (find_schema(judge, candidate, &candidate->report, &schema) < 0)
+                return; /* it was reported, or nothing is known of the kind */
         set_schema(judge, schema);
         whole = candidate->doc != NULL;
         candidate->schema = schema;
@@ -768,5 +765,4 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
         else
                 judge_kubeproxy(judge, candidate, &report);
         fill_report(judge, candidate, whole, &report);
-        return 0;
 }

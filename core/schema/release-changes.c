@@ -82,7 +82,7 @@ static int report_value(const char *pointer, const struct lkg_value *before, con
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
         char was[VALUE_MAX], is[VALUE_MAX];
 
-        (void)lkg_pointer_text(pointer + 1, &name);
+        lkg_pointer_text(pointer + 1, &name);
         (void)lkg_buf_text(&name);
         for (char *c = name.data; *c; c++)
                 *c = *c == '/' ? '.' : *c;
@@ -180,25 +180,24 @@ static void report_gates(const struct upgrade *u, const struct lkg_value *object
                 u->from_text, u->to_text, lkg_buf_text(&others));
 }
 
-int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
-                      struct lkg_report *report, struct lkg_value *changes)
+void lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
+                       struct lkg_report *report, struct lkg_value *changes)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *then = NULL;
         struct upgrade u = { .from = now->schema, .report = report, .changes = changes };
 
         if (!now->schema || !now->doc || !now->effective)
-                return 0;
+                return;
         for (size_t i = 0; i < lkg_n_kinds; i++)
                 if (strcmp(lkg_kinds[i].kind, lkg_schema_kind(now->schema)) == 0)
                         u.kind = &lkg_kinds[i];
         (void)lkg_schema_get(u.kind->kind, NULL, judge->config.release, &u.to);
-        (void)lkg_judge_document(judge, now->doc, &then);
+        then = lkg_judge_document(judge, now->doc);
         if (!then)
-                return 0;
+                return;
         (void)lkg_release_text(lkg_schema_release(u.from), u.from_text);
         (void)lkg_release_text(lkg_schema_release(u.to), u.to_text);
         (void)lkg_value_compare(now->effective, then, report_value, &u);
         report_meanings(&u, now->effective);
         report_gates(&u, now->effective);
-        return 0;
 }

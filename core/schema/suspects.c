@@ -109,7 +109,7 @@ static struct lkg_value *describe(const struct lkg_field_change *change,
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
 
-        (void)lkg_pointer_text(change->pointer, &shown);
+        lkg_pointer_text(change->pointer, &shown);
         *size += put_word(map, "pointer", lkg_buf_text(&shown));
         if (change->field) {
                 *size += put_word(map, "field", change->field->path);
@@ -122,8 +122,8 @@ static struct lkg_value *describe(const struct lkg_field_change *change,
         return map;
 }
 
-int lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects_side *good,
-                      const struct lkg_suspects_side *condemned, bool whole, struct lkg_value **ret)
+struct lkg_value *lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects_side *good,
+                                    const struct lkg_suspects_side *condemned, bool whole)
 {
         LKG_CLEANUP(lkg_field_changes_deinit) struct lkg_field_changes changes = { 0 };
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *list = lkg_value_new_list(NULL, 0, 0);
@@ -146,8 +146,7 @@ int lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects
         put(map, "fields", list);
         if (changes.n_items > i)
                 put_number(map, "notListed", changes.n_items - i);
-        *ret = map;
-        return 0;
+        return map;
 }
 
 struct lkg_value *lkg_suspects_unknown(const char *why)

@@ -18,14 +18,15 @@ void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, co
         lkg_render(doc, format, buf);
 }
 
-int lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint)
+void lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint)
 {
         struct lkg_text text;
         struct lkg_error err = { 0 };
-        int r = lkg_judge_candidate(candidate, judge);
+        int r;
 
-        if (r < 0 || !candidate->doc || candidate->report.n_severity[LKG_ERROR] > 0)
-                return r;
+        lkg_judge_candidate(candidate, judge);
+        if (!candidate->doc || candidate->report.n_severity[LKG_ERROR] > 0)
+                return;
         text = lkg_candidate_take_text(candidate, hint);
         (void)lkg_sha256_hex(text.data, text.size, candidate->sha256);
         candidate->text = text.data;
@@ -35,11 +36,10 @@ int lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge
                 lkg_report_add(&candidate->report, LKG_WARNING, 2034, NULL,
                                "not read by a second reader before it is served: %s", err.message);
         if (r != -EBADMSG)
-                return r < 0 ? r : 0;
+                return;
         *candidate->sha256 = '\0';
         lkg_report_add(&candidate->report, LKG_ERROR, 2033, NULL,
                        "what would be served is read as something else by another reader: %s", err.message);
-        return 0;
 }
 
 static struct lkg_text take(struct lkg_buf *buf)

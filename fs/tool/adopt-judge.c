@@ -15,10 +15,8 @@ static struct lkg_judge *judge_new(const struct lkg_adopt_node *look)
                 .flags_observed = true,
                 .component = lkg_schema_reader("kubelet"),
         };
-        struct lkg_judge *judge = NULL;
 
-        (void)lkg_tool_need(lkg_judge_new(&config, &judge));
-        return judge;
+        return lkg_judge_new(&config);
 }
 
 static void print_errors(const struct lkg_tool *tool, const struct lkg_report *report)
@@ -145,10 +143,10 @@ int lkg_adopt_effective(const struct lkg_adopt_node *look, const struct lkg_valu
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
 
         lkg_render(served, LKG_FORMAT_YAML, &text);
-        if (lkg_decode_yaml(lkg_tool_text(&text), text.size, 0, NULL, &report, &doc) < 0 ||
-            lkg_judge_document(judge, doc, ret) < 0)
+        if (lkg_decode_yaml(lkg_tool_text(&text), text.size, 0, NULL, &report, &doc) < 0)
                 return lkg_tool_fail(look->tool, LKG_TOOL_FAILED,
                                      "the merged document cannot be read again");
+        *ret = lkg_judge_document(judge, doc);
         return *ret ? LKG_TOOL_OK : no_effective(look->tool, "the merged document");
 }
 

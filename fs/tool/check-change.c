@@ -35,9 +35,7 @@ static void add_changes(struct lkg_candidate *candidate, const char *against, co
 {
         struct lkg_field_changes changes;
 
-        if (lkg_tool_need(lkg_schema_changes(candidate->schema, before, candidate->doc, candidate->has_base,
-                                             &changes)) < 0)
-                return;
+        lkg_schema_changes(candidate->schema, before, candidate->doc, candidate->has_base, &changes);
         for (size_t i = 0; i < changes.n_items; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
 
@@ -190,7 +188,7 @@ int lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sour
                                       lkg_release_text(from, text));
                 return LKG_TOOL_OK;
         }
-        (void)lkg_tool_need(lkg_judge_upgrade(then->judge, now->candidate, &changes, then->changes));
+        lkg_judge_upgrade(then->judge, now->candidate, &changes, then->changes);
         name_stdin(then, &now->candidate->report);
         name_stdin(then, &changes);
         if (tool->options.runs)

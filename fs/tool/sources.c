@@ -363,7 +363,7 @@ static struct lkg_host host_of(const struct lkg_tool *tool)
 }
 
 /* The documents are judged as the named release of the component, with the named flags, would judge them. */
-static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sources, struct lkg_error *err)
+static void set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sources)
 {
         struct lkg_judge_config config = {
                 .release = tool->options.release,
@@ -375,13 +375,9 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
                 .startup_refuses = tool->verb->refuses_start,
                 .host = host_of(tool),
         };
-        int r;
 
-        r = lkg_judge_new(&config, &sources->judge);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "judge");
+        sources->judge = lkg_judge_new(&config);
         lkg_stack_set_judge(sources->stack, lkg_judge_candidate, sources->judge);
-        return 0;
 }
 
 static int check_usage(const struct lkg_tool *tool)
@@ -433,7 +429,7 @@ static int build(const struct lkg_tool *tool, bool refused, struct lkg_tool_sour
         if (r == 0)
                 r = lkg_stack_new(&config, &sources->stack, err);
         if (r == 0)
-                r = set_judge(tool, sources, err);
+                set_judge(tool, sources);
         if (r == 0)
                 r = lkg_stack_look(sources->stack, NULL, 0, err);
         if (sources->remote)

@@ -17,9 +17,8 @@ static void find_changes(const struct lkg_value *before, const struct lkg_value 
         const struct lkg_schema *schema;
 
         *ret = (struct lkg_field_changes){ 0 };
-        if (kind &&
-            lkg_tool_need(lkg_schema_get(kind, lkg_map_get_string(after, "apiVersion"), 0, &schema)) == 0)
-                (void)lkg_tool_need(lkg_schema_changes(schema, before, after, /* has_base= */ false, ret));
+        if (kind && lkg_schema_get(kind, lkg_map_get_string(after, "apiVersion"), 0, &schema) == 0)
+                lkg_schema_changes(schema, before, after, /* has_base= */ false, ret);
 }
 
 void lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf)
@@ -27,7 +26,7 @@ void lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf 
         if (change->field)
                 lkg_buf_puts(buf, change->field->path);
         else
-                (void)lkg_tool_need(lkg_pointer_text(change->pointer, buf));
+                lkg_pointer_text(change->pointer, buf);
 }
 
 /* The most expensive first; those that need a restart in one line. */
@@ -321,7 +320,7 @@ static struct lkg_value *find_suspects(const struct pair_of_documents *c)
 
         if (kind && lkg_schema_get(kind, lkg_map_get_string(to->doc, "apiVersion"), 0, &schema) < 0)
                 schema = NULL;
-        (void)lkg_tool_need(lkg_suspects_find(schema, &good, &condemned, /* whole= */ true, &whole));
+        whole = lkg_suspects_find(schema, &good, &condemned, /* whole= */ true);
         for (size_t i = 0; i < n; i++) {
                 struct lkg_value *item = lkg_list_get(noted, i);
                 const char *before = lkg_map_get_string(item, "old"),

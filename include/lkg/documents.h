@@ -367,9 +367,8 @@ enum lkg_secrecy lkg_pointer_secrecy(const char *pointer);
 /**
  * lkg_pointer_text() - write a JSON pointer as it may be shown: URLs in names masked, control bytes as \xNN,
  * so that it is one word on one line.
- * Return: 0.
  */
-int lkg_pointer_text(const char *pointer, struct lkg_buf *buf);
+void lkg_pointer_text(const char *pointer, struct lkg_buf *buf);
 /** lkg_name_secrecy() - of a field with this name, anywhere and in any case. */
 enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size);
 

@@ -259,9 +259,8 @@ struct lkg_field_changes {
  * the default, or writes in another way, is no difference.
  * @before, @after: documents of the kind, not masked
  * @has_base: both have a base; otherwise, or if it is not known, fields whose default depends on it differ when one is left out
- * Return: 0.
  */
-int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
+void lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
                        const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret);
 void lkg_field_changes_deinit(struct lkg_field_changes *changes);
 
@@ -314,8 +313,8 @@ struct lkg_judge_config {
 
 struct lkg_judge;
 
-/** lkg_judge_new() - @config is copied. Return: 0. */
-int lkg_judge_new(const struct lkg_judge_config *config, struct lkg_judge **ret);
+/** lkg_judge_new() - @config is copied. */
+struct lkg_judge *lkg_judge_new(const struct lkg_judge_config *config);
 struct lkg_judge *lkg_judge_free(struct lkg_judge *judge);
 static inline void lkg_judge_freep(struct lkg_judge **judge)
 {
@@ -324,7 +323,7 @@ static inline void lkg_judge_freep(struct lkg_judge **judge)
 /**
  * lkg_judge_configure() - set another release, host or command line; the stack must be asked to judge again.
  */
-int lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *config);
+void lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *config);
 
 /**
  * lkg_judge_candidate() - decode, default and validate a merged candidate as its component would.
@@ -332,27 +331,25 @@ int lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *
  * A document of a kind without a table is not changed. Results for unchanged layers are cached, so the cost
  * is that of the change and of one document.
  */
-int lkg_judge_candidate(struct lkg_candidate *candidate, void *judge);
+void lkg_judge_candidate(struct lkg_candidate *candidate, void *judge);
 
 /* ---- the effective document ---- */
 
 /**
  * lkg_judge_document() - the effective document of a served one, without its layers.
  * @doc: as decoded from the bytes served; every value keeps its source
- * @ret: defaults, @doc, flags; one reference. NULL: a kind without a table, or the component would not load @doc
  *
  * What @judge has cached about the layers of its candidate is kept.
- * Return: 0, also for NULL.
+ * Return: defaults, @doc, flags; one reference. NULL: a kind without a table, or the component would not load @doc
  */
-int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, struct lkg_value **ret);
+struct lkg_value *lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc);
 
 /**
  * lkg_judge_upgrade() - what the release of @judge makes of the same document without a word: LKG5070 to LKG5072, all notes.
  * @now:     a valid candidate of the release that runs; of any other nothing is said
  * @changes: a list: gets {"field" or "gate", "now", "then"} for each; a value that there is none of is null
- * Return: 0.
  */
-int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
+void lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
                       struct lkg_report *report, struct lkg_value *changes);
 
 /**
@@ -432,12 +429,10 @@ struct lkg_suspects_side {
  * lkg_suspects_find() - the fields in which @condemned differs from @good.
  * @schema: NULL = a kind without a table: the order is that of the documents
  * @whole:  all of them; otherwise within the limits above
- * @ret:    one reference
- *
- * Return: 0.
+ * Return: one reference.
  */
-int lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects_side *good,
-                      const struct lkg_suspects_side *condemned, bool whole, struct lkg_value **ret);
+struct lkg_value *lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects_side *good,
+                      const struct lkg_suspects_side *condemned, bool whole);
 /** lkg_suspects_unknown() - the map for a mark whose documents cannot be compared: @why. Return: one reference. */
 struct lkg_value *lkg_suspects_unknown(const char *why);
 /** lkg_suspects_known() - are there fields, or is it known that there are none? @suspects: may be NULL, or anything from a disk */

@@ -172,10 +172,8 @@ int lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i, struct
  *
  * May replace @candidate->doc by the document to be served, fill in @effective and add findings; an error
  * among them makes the candidate invalid.
- *
- * Return: 0, also for an invalid candidate; -errno.
  */
-typedef int lkg_judge_fn(struct lkg_candidate *candidate, void *userdata);
+typedef void lkg_judge_fn(struct lkg_candidate *candidate, void *userdata);
 void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userdata);
 /**
  * lkg_stack_want_base() - the served document contained the base, so it must exist from now on. @path: see

@@ -278,7 +278,7 @@ struct lkg_judge; /* schema.h */
  * lkg_candidate_judge() - call lkg_judge_candidate(), then render a valid candidate and read it with a second
  * reader (<lkg/documents.h>): a difference is the error finding LKG2033. @hint: see lkg_document_render()
  */
-int lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint);
+void lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint);
 /**
  * lkg_candidate_take_text() - the text of a valid candidate; rendered again if somebody has it already. The caller frees
  * ->data.

@@ -49,7 +49,8 @@ static void start(struct bench *b, int source_fd)
         struct lkg_judge_config judge = { .host = { .cgroup = 2 }, .lint = true };
         struct lkg_error err = { 0 };
 
-        if (lkg_judge_new(&judge, &b->judge) < 0 || lkg_stack_new(&config, &b->stack, &err) < 0)
+        b->judge = lkg_judge_new(&judge);
+        if (lkg_stack_new(&config, &b->stack, &err) < 0)
                 give_up("stack: %s", err.message);
         lkg_stack_set_judge(b->stack, lkg_judge_candidate, b->judge);
 }

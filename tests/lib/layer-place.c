@@ -222,7 +222,7 @@ void place_open(struct place *p, const struct place_options *options)
         if (p->options.instance)
                 p->stack_config.instance = p->options.instance;
         p->stack_config.dropin_dir_required = false;
-        CHECK(lkg_judge_new(&p->options.judge, &p->judge) == 0);
+        p->judge = lkg_judge_new(&p->options.judge);
         CHECK(lkg_stack_new(&p->stack_config, &p->stack, NULL) == 0);
         lkg_stack_set_judge(p->stack, lkg_judge_candidate, p->judge);
         if (*options->patches)
@@ -245,7 +245,7 @@ void place_close(struct place *p)
 void place_judge_by(struct place *p, const struct lkg_judge_config *judge)
 {
         p->options.judge = *judge;
-        CHECK(lkg_judge_configure(p->judge, judge) == 0);
+        lkg_judge_configure(p->judge, judge);
         lkg_stack_rejudge(p->stack);
 }
 
@@ -295,7 +295,7 @@ struct lkg_candidate *place_fresh(struct place *p)
         struct lkg_stack *stack = NULL;
         struct lkg_error err = { 0 };
 
-        CHECK(lkg_judge_new(&p->options.judge, &judge) == 0);
+        judge = lkg_judge_new(&p->options.judge);
         CHECK(lkg_stack_new(&p->stack_config, &stack, NULL) == 0);
         lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
         check_look(lkg_stack_look(stack, NULL, 0, &err), &err);
