@@ -3,6 +3,13 @@
  * The engine: started in its own mount namespace in which the view does not exist, so that no path of a
  * configuration can lead through our own mount. It sees the rest of the host, including later mounts; mounts
  * from before its start are read-only.
+ *
+ * Does it work? It is asked twice a second while the view is in use, while it has work to do or has not published yet, and until it
+ * has answered; otherwise once a minute, so that an idle node has almost no wake-ups. An answer, and CPU time for work that it has
+ * noted, are its progress (pace.h). Urgent events come from the kernel: its end (children.c), a stop (SIGCHLD), and each second of
+ * CPU time (a timer on its CPU clock, for an endless loop). A second of silence is reported: in the shared memory for the file
+ * server, in the log, and to the service manager. After engineTimeout and a second without progress it is killed and replaced.
+ * The same checks find a notifier that does nothing.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -25,6 +32,20 @@
 #define TRIES_AT_START 4u
 #define END_NS         (2 * LKG_NSEC_PER_SEC)
 #define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
+#define QUIET_NS       (60 * LKG_NSEC_PER_SEC)
+#define START_NS       (30 * LKG_NSEC_PER_SEC) /* for the first reading; the same as ENGINE_LIMIT_NS */
+/*
+ * Each step of the notifier's work is one call through the view, which a hung file server delays until it is replaced
+ * (LKG_HEARTBEAT_HUNG_NS). So this is longer.
+ */
+#define STUCK_NS     (5 * LKG_NSEC_PER_SEC)
+#define CLOCK_STEP_S 1
+#define CLOCK_SIGNAL (SIGRTMIN + 1)
+
+static struct lkg_child *engine_of(struct lkg_supervisor *s)
+{
+        return &s->children[LKG_CHILD_ENGINE];
+}
 
 /* ---- its work ---- */
 
@@ -61,28 +82,24 @@ static void note_end(struct lkg_supervisor *s, const struct lkg_child_end *end)
         atomic_store(&s->engine.judging->end, s->engine.took_too_long ? LKG_END_TIME : how);
 }
 
-uint64_t lkg_engine_silence_ns(const struct lkg_supervisor *s)
+/* If the work takes too long, the engine is killed, and the note tells its successor. @ret_cpu_ns: what it has used so far */
+static enum lkg_work look_at_work(struct lkg_supervisor *s, uint64_t *ret_cpu_ns)
 {
-        return s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
-}
-
-enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
-{
-        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+        struct lkg_child *child = engine_of(s);
         struct timespec used = { 0 };
         enum lkg_work work;
         uint64_t bytes;
         clockid_t clock;
 
+        *ret_cpu_ns = 0;
         if (!s->engine.judging && child->adopted)
                 note_open(s);
         if (!s->engine.judging || !lkg_child_running(child) ||
             clock_getcpuclockid(child->pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
                 return LKG_WORK_NONE;
+        *ret_cpu_ns = (uint64_t)lkg_timespec_ns(&used);
         bytes = atomic_load(&s->engine.judging->bytes);
-        work = lkg_work_look(&s->engine.work, atomic_load(&s->engine.judging->since_ns), bytes,
-                             (uint64_t)used.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)used.tv_nsec,
-                             lkg_boottime_ns(), lkg_engine_silence_ns(s));
+        work = lkg_work_look(&s->engine.work, atomic_load(&s->engine.judging->since_ns), bytes, *ret_cpu_ns);
         if (work != LKG_WORK_TOO_LONG || s->engine.took_too_long)
                 return work;
         s->engine.took_too_long = true;
@@ -92,6 +109,317 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
                       (int)child->pid, (unsigned)(lkg_work_limit_ns(bytes) / LKG_NSEC_PER_SEC));
         (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
         return work;
+}
+
+/* ---- does it answer ---- */
+
+static struct lkg_health *health_of(struct lkg_supervisor *s)
+{
+        return s->connection.shared ? &s->connection.shared->health : NULL;
+}
+
+static void note_silent(struct lkg_supervisor *s)
+{
+        struct lkg_health *h = health_of(s);
+
+        if (!h || atomic_load(&h->silent_ns) != 0)
+                return;
+        atomic_store(&h->silent_wall_ns, s->watchdog.silent_wall_ns);
+        atomic_store(&h->silent_ns, s->watchdog.silent_ns);
+}
+
+/* The only place where the state becomes silent. @since_ns: CLOCK_BOOTTIME */
+static void begin_silence(struct lkg_supervisor *s, uint64_t since_ns, uint64_t since_wall_ns)
+{
+        if (s->watchdog.silent_ns == 0) {
+                s->watchdog.silent_ns = since_ns;
+                s->watchdog.silent_wall_ns = since_wall_ns;
+        }
+        note_silent(s);
+}
+
+static void tell(struct lkg_supervisor *s)
+{
+        char since[21];
+
+        if (s->watchdog.told || s->watchdog.silent_ns == 0 ||
+            lkg_boottime_ns() - s->watchdog.silent_ns < LKG_ALIVE_SILENT_NS)
+                return;
+        s->watchdog.told = true;
+        lkg_format_rfc3339(s->watchdog.silent_wall_ns, since);
+        lkg_log_error("the engine has not answered since %s; the view stays as it is", since);
+        if (s->phase == LKG_PHASE_RUNNING)
+                lkg_notify_status("Serving %s; engine not answering since %s", s->mount_point, since);
+}
+
+static void heard_from_it(struct lkg_supervisor *s)
+{
+        struct lkg_health *h = health_of(s);
+
+        s->watchdog.silent_ns = 0;
+        if (h) {
+                atomic_store(&h->heard_wall_ns, lkg_realtime_ns());
+                atomic_store(&h->heard_ns, lkg_boottime_ns());
+                atomic_store(&h->silent_ns, 0);
+        }
+        if (!s->watchdog.told)
+                return;
+        s->watchdog.told = false;
+        lkg_log_notice("the engine answers again");
+        if (s->phase == LKG_PHASE_RUNNING)
+                lkg_notify_status("Serving %s", s->mount_point);
+}
+
+/* Any other ticket is an earlier engine's. */
+static void answered(struct lkg_supervisor *s, uint64_t ticket)
+{
+        if (!s->watchdog.asked || ticket != s->watchdog.ticket)
+                return;
+        s->watchdog.asked = false;
+        heard_from_it(s);
+}
+
+static void ask(struct lkg_supervisor *s)
+{
+        struct lkg_message message;
+
+        s->watchdog.asked = true;
+        s->watchdog.asked_ns = lkg_boottime_ns();
+        s->watchdog.asked_wall_ns = lkg_realtime_ns();
+        s->watchdog.engine = (struct lkg_progress){ .last_ns = s->watchdog.asked_ns };
+        lkg_message_init(&message, LKG_MSG_ALIVE);
+        message.ticket = ++s->watchdog.ticket;
+        (void)lkg_engine_tell(s, &message); /* a full queue counts as no answer */
+}
+
+static bool is_stopped(const struct lkg_child *child)
+{
+        return lkg_process_running((int)child->pid, 0) == 0;
+}
+
+/* At its start it gets the time for the first reading, unless it is stuck in what it reads. */
+static uint64_t silence_limit_ns(const struct lkg_supervisor *s, const struct lkg_child *child,
+                                 enum lkg_work work)
+{
+        uint64_t limit_ns = s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
+
+        return !child->ready && work == LKG_WORK_NONE && limit_ns < START_NS ? START_NS : limit_ns;
+}
+
+static void look_at_engine(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = engine_of(s);
+        enum lkg_progress_verdict verdict;
+        uint64_t cpu_ns, limit_ns;
+        enum lkg_work work;
+        char why[64];
+        bool works;
+
+        if (!lkg_child_running(child) || child->ending) {
+                if (s->watchdog.silent_ns != 0)
+                        note_silent(s); /* the shared memory may have been replaced meanwhile */
+                tell(s);
+                return;
+        }
+        lkg_child_hear_out(child); /* messages that have already arrived count */
+        work = look_at_work(s, &cpu_ns);
+        if (work == LKG_WORK_TOO_LONG)
+                return; /* killed for that */
+        works = work != LKG_WORK_NONE && !is_stopped(child);
+        if (health_of(s))
+                atomic_store(&health_of(s)->works, works);
+        if (!s->watchdog.asked) {
+                ask(s);
+                return;
+        }
+        limit_ns = silence_limit_ns(s, child, work);
+        verdict = lkg_progress_look(&s->watchdog.engine, true, false, work == LKG_WORK_NONE ? 0 : cpu_ns,
+                                    lkg_boottime_ns(), limit_ns);
+        if (!works && s->watchdog.engine.waited_ns >= LKG_ALIVE_SILENT_NS)
+                begin_silence(s, s->watchdog.asked_ns, s->watchdog.asked_wall_ns);
+        tell(s);
+        (void)snprintf(why, sizeof(why), "has answered nothing for %u s",
+                       (unsigned)(limit_ns / LKG_NSEC_PER_SEC));
+        if (verdict == LKG_PROGRESS_STUCK)
+                lkg_child_replace(child, why);
+}
+
+/* ---- a notifier that does nothing ---- */
+
+/* Return: whether to check again in a tick. */
+static bool look_at_notifier(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_NOTIFIER];
+        struct lkg_shared *shared = s->connection.shared;
+        struct lkg_progress *progress = &s->watchdog.notifier;
+        enum lkg_progress_verdict verdict;
+        bool has_work, stopped;
+        uint64_t trace;
+
+        if (!lkg_child_running(child) || child->ending || !shared) {
+                *progress = (struct lkg_progress){ 0 };
+                return false;
+        }
+        has_work = atomic_load(&shared->notify.wake_wanted) != atomic_load(&shared->notify.wake_done) ||
+                   atomic_load(&shared->notify.relay_head) != atomic_load(&shared->notify.relay_tail);
+        trace = atomic_load(&shared->notify.wake_done) + atomic_load(&shared->notify.relay_tail) +
+                atomic_load(&shared->notify.steps);
+        stopped = is_stopped(child);
+        verdict = lkg_progress_look(progress, has_work, stopped, trace, lkg_boottime_ns(), STUCK_NS);
+        if (verdict == LKG_PROGRESS_STUCK) {
+                lkg_child_replace(child, stopped ? "was stopped for 5 s" : "has done nothing for 5 s");
+                *progress = (struct lkg_progress){ 0 };
+        }
+        return verdict != LKG_PROGRESS_NONE;
+}
+
+/* ---- when ---- */
+
+static void on_look(void *userdata);
+
+static void look_in(struct lkg_supervisor *s, uint64_t pause_ns)
+{
+        s->watchdog.quiet = pause_ns == QUIET_NS;
+        if (lkg_timer_set(&s->watchdog.timer, s->event, pause_ns, pause_ns / 10, on_look, s) < 0)
+                lkg_log_error("no timer for watching the engine: out of memory");
+}
+
+/* The view is not in use, and the engine has neither work nor an unanswered question. */
+static bool is_quiet(struct lkg_supervisor *s)
+{
+        const struct lkg_child *child = engine_of(s);
+        uint64_t cpu_ns;
+
+        return lkg_child_running(child) && child->ready && !s->watchdog.asked &&
+               s->watchdog.silent_ns == 0 && !lkg_timer_is_set(&s->watchdog.server_timer) &&
+               s->phase == LKG_PHASE_RUNNING && look_at_work(s, &cpu_ns) == LKG_WORK_NONE;
+}
+
+static void on_look(void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+        bool woken = s->watchdog.quiet || s->watchdog.woken, notifying;
+
+        if (s->phase >= LKG_PHASE_UNMOUNT)
+                return;
+        s->watchdog.woken = false;
+        if (health_of(s))
+                atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
+        notifying = look_at_notifier(s);
+        if (!woken && !notifying && is_quiet(s)) {
+                look_in(s, QUIET_NS);
+                return;
+        }
+        look_at_engine(s);
+        if (s->phase < LKG_PHASE_UNMOUNT)
+                look_in(s, LKG_ALIVE_TICK_NS);
+}
+
+void lkg_watchdog_wake(struct lkg_supervisor *s)
+{
+        s->watchdog.woken = true;
+        if (s->phase < LKG_PHASE_UNMOUNT && (s->watchdog.quiet || !lkg_timer_is_set(&s->watchdog.timer)))
+                look_in(s, LKG_ALIVE_TICK_NS);
+}
+
+/* ---- events of the kernel ---- */
+
+/*
+ * A check alone would find no work and go back to sleep: only an unanswered question reveals an engine that
+ * does nothing.
+ */
+static void ask_now(struct lkg_supervisor *s)
+{
+        if (!s->watchdog.asked)
+                ask(s);
+        lkg_watchdog_wake(s);
+}
+
+static bool was_stopped(const struct lkg_child *child)
+{
+        siginfo_t stopped = { 0 };
+
+        return lkg_child_running(child) && !child->adopted && !child->ending &&
+               waitid(P_PID, (id_t)child->pid, &stopped, WSTOPPED | WNOHANG) == 0 && stopped.si_pid != 0;
+}
+
+static int on_sigchld(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        if (was_stopped(engine_of(s)))
+                ask_now(s);
+        if (was_stopped(&s->children[LKG_CHILD_NOTIFIER]))
+                lkg_watchdog_wake(s);
+        return 0;
+}
+
+static int on_clock(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        if (lkg_child_running(engine_of(s)) && !engine_of(s)->ending)
+                ask_now(s);
+        return 0;
+}
+
+static void drop_clock(struct lkg_supervisor *s)
+{
+        if (s->watchdog.has_clock)
+                (void)timer_delete(s->watchdog.clock);
+        s->watchdog.has_clock = false;
+}
+
+/* Without the timer, an endless loop is found when the view is used, or within a minute. */
+static void watch_clock(struct lkg_supervisor *s)
+{
+        const struct itimerspec step = { { CLOCK_STEP_S, 0 }, { CLOCK_STEP_S, 0 } };
+        struct sigevent event = { .sigev_notify = SIGEV_SIGNAL };
+        clockid_t clock;
+
+        event.sigev_signo = CLOCK_SIGNAL;
+        if (clock_getcpuclockid(engine_of(s)->pid, &clock) != 0 ||
+            timer_create(clock, &event, &s->watchdog.clock) < 0)
+                return;
+        s->watchdog.has_clock = true;
+        if (timer_settime(s->watchdog.clock, 0, &step, NULL) < 0)
+                drop_clock(s);
+}
+
+static void started(struct lkg_supervisor *s)
+{
+        drop_clock(s);
+        s->watchdog.asked = false;
+        watch_clock(s);
+        lkg_watchdog_wake(s);
+}
+
+static void gone(struct lkg_supervisor *s)
+{
+        drop_clock(s);
+        s->watchdog.asked = false;
+        if (health_of(s))
+                atomic_store(&health_of(s)->works, 0);
+        if (s->phase == LKG_PHASE_ENGINE)
+                return; /* it has never answered */
+        begin_silence(s, lkg_boottime_ns(), lkg_realtime_ns());
+        lkg_watchdog_wake(s);
+}
+
+int lkg_watchdog_init(struct lkg_supervisor *s)
+{
+        int r = sd_event_add_signal(s->event, NULL, SIGCHLD | SD_EVENT_SIGNAL_PROCMASK, on_sigchld, s);
+
+        if (r >= 0)
+                r = sd_event_add_signal(s->event, NULL, CLOCK_SIGNAL | SD_EVENT_SIGNAL_PROCMASK, on_clock,
+                                        s);
+        return r;
+}
+
+void lkg_watchdog_deinit(struct lkg_supervisor *s)
+{
+        drop_clock(s);
+        lkg_timer_stop(&s->watchdog.timer);
 }
 
 /* ---- its start ---- */
@@ -249,9 +577,9 @@ static void heard_line(struct lkg_child *child, const struct lkg_message *messag
 static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
 {
         if (message->type == LKG_MSG_ALIVE)
-                lkg_watchdog_answered(s, message->ticket);
+                answered(s, message->ticket);
         else if (message->type != LKG_MSG_FATAL && message->type != LKG_MSG_LOG) /* of any thread */
-                lkg_watchdog_heard(s);
+                heard_from_it(s);
         if (message->type == LKG_MSG_FATAL) {
                 heard_fatal(s, child, message);
         } else if (message->type == LKG_MSG_STARTED) {
@@ -293,7 +621,7 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
         bool early = end->fatal || (!end->ready && !end->adopted && end->lived_ns < EARLY_NS);
 
         note_end(s, end);
-        lkg_watchdog_gone(s);
+        gone(s);
         if (s->phase == LKG_PHASE_ENGINE && ++s->engine.n_tries >= TRIES_AT_START) {
                 s->life->fail(s, EX_SOFTWARE,
                               "the engine ended %u times before its first publication, last %s %d.",
@@ -317,7 +645,7 @@ const struct lkg_child_row lkg_engine_row = {
         .prepare = prepare,
         .begin = lkg_engine_begin,
         .setup = lkg_engine_setup,
-        .started = lkg_watchdog_started,
+        .started = started,
         .died = died,
         .input = input,
 };

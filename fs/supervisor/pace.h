@@ -31,47 +31,16 @@ extern const struct lkg_restart_pace lkg_restart_mount; /* an aborted connection
  */
 uint64_t lkg_restart_pause_ns(unsigned *n_early, const struct lkg_restart_pace *pace, bool early);
 
-/* ---- answers ---- */
-
-#define LKG_ALIVE_TICK_NS   (500 * LKG_NSEC_PER_MSEC)
-#define LKG_ALIVE_SILENT_NS (1 * LKG_NSEC_PER_SEC) /* how long it may be silent before that is reported */
-
-enum lkg_alive_verdict {
-        LKG_ALIVE_ASK,    /* no question is open: ask now */
-        LKG_ALIVE_WAIT,   /* asked, and too early to decide */
-        LKG_ALIVE_WORKS,  /* asked, and it is making progress with its work */
-        LKG_ALIVE_SILENT, /* no answer for LKG_ALIVE_SILENT_NS */
-        LKG_ALIVE_HUNG,   /* no answer within the limit: must be replaced */
-};
-
-struct lkg_alive {
-        bool asked;
-        uint64_t ticket;             /* of the open question */
-        uint64_t last_ns, waited_ns; /* time of the last check, and how long the answer has been awaited */
-        uint64_t asked_wall_ns;      /* when it was asked, for messages */
-        uint64_t asked_ns;           /* the same on the caller's clock */
-};
-
-/** lkg_alive_asked() - a question was sent at @now_ns. Return: its ticket. */
-uint64_t lkg_alive_asked(struct lkg_alive *alive, uint64_t now_ns, uint64_t wall_ns);
-/** lkg_alive_answered() - Return: is @ticket the open question? If not, it belongs to an earlier engine. */
-bool lkg_alive_answered(struct lkg_alive *alive, uint64_t ticket);
-/** lkg_alive_forget() - the process that was asked has ended. */
-void lkg_alive_forget(struct lkg_alive *alive);
-/**
- * lkg_alive_tick() - one check.
- * @limit_ns: how long an idle process may be silent
- * @works:    it is making progress with work that it has noted
- *
- * One check counts as two ticks at most: the checking process may have been stopped itself, and the answer
- * may have arrived long ago. Time does not count while it works.
- */
-enum lkg_alive_verdict lkg_alive_tick(struct lkg_alive *alive, uint64_t now_ns, uint64_t limit_ns,
-                                      bool works);
-
 /* ---- progress ---- */
 
-/* A process that is not asked, but has work that leaves a trace: the file server (requests answered), the notifier. */
+#define LKG_ALIVE_TICK_NS (500 * LKG_NSEC_PER_MSEC)
+#define LKG_ALIVE_SILENT_NS \
+        (1 * LKG_NSEC_PER_SEC) /* how long the engine may be silent before that is reported */
+
+/*
+ * A process whose work leaves a trace: the file server (requests answered), the notifier (steps), the engine (CPU time of what it has
+ * noted, until it answers).
+ */
 struct lkg_progress {
         uint64_t seen;               /* the trace at the last check that found a new one */
         uint64_t last_ns, waited_ns; /* time of the last check, and how long nothing has changed */
@@ -89,7 +58,7 @@ enum lkg_progress_verdict {
  * @stopped:  by a signal or a debugger, so it could not do any work
  * @trace:    differs from the previous one if it has done something
  *
- * As in lkg_alive_tick(), a check counts as two ticks at most.
+ * A check counts as two ticks at most: the checking process may have been stopped itself.
  */
 enum lkg_progress_verdict lkg_progress_look(struct lkg_progress *progress, bool has_work, bool stopped,
                                             uint64_t trace, uint64_t now_ns, uint64_t limit_ns);
@@ -112,12 +81,7 @@ enum lkg_progress_verdict lkg_heartbeat_look(struct lkg_progress *progress, uint
 /* ---- work ---- */
 
 /*
- * Is the engine doing work that it has noted (lkg/admission.h), and is it making progress? Pure: the caller
- * passes in the note, CPU time and clock.
- */
-
-/*
- * The limit of CPU time for one piece of work. A typical change takes a few milliseconds. CPU time and not
+ * The limit of CPU time for one piece of work that the engine has noted (lkg/admission.h). A typical change takes a few milliseconds. CPU time and not
  * wall time: a busy machine proves nothing about a document. What is large may take longer, so that a slow
  * machine proves nothing either: a million fields, 17 MB noted three times, take about six seconds on a
  * small virtual machine.
@@ -127,17 +91,14 @@ enum lkg_progress_verdict lkg_heartbeat_look(struct lkg_progress *progress, uint
 #define LKG_WORK_CPU_NS_MAX     (60 * LKG_NSEC_PER_SEC)
 
 enum lkg_work {
-        LKG_WORK_NONE,     /* no work */
-        LKG_WORK_GOES_ON,  /* it is computing */
-        LKG_WORK_STILL,    /* it has work but uses no CPU time: it is stopped or waits */
+        LKG_WORK_NONE, /* no work */
+        LKG_WORK_GOES_ON,
         LKG_WORK_TOO_LONG, /* more CPU time than lkg_work_limit_ns() */
 };
 
 struct lkg_work_watch {
         uint64_t since_ns;     /* start of the current piece of work; 0 = none */
         uint64_t first_cpu_ns; /* CPU time of the process when this piece of work was first seen */
-        uint64_t cpu_ns;       /* at the last check */
-        uint64_t moved_ns;     /* CLOCK_BOOTTIME of the last check that found more CPU time used */
 };
 
 /** lkg_work_limit_ns() - the CPU time that one piece of work on @bytes of content may take. */
@@ -148,12 +109,11 @@ uint64_t lkg_work_limit_ns(uint64_t bytes);
  * @since_ns: from the note, 0 = no work
  * @bytes:    from the note: its content so far
  * @cpu_ns:   CPU time that the process has used so far
- * @still_ns: how long work may use no CPU time at all
  *
  * The checks need not be regular: time before the first one does not count.
  */
-enum lkg_work lkg_work_look(struct lkg_work_watch *watch, uint64_t since_ns, uint64_t bytes, uint64_t cpu_ns,
-                            uint64_t now_ns, uint64_t still_ns);
+enum lkg_work lkg_work_look(struct lkg_work_watch *watch, uint64_t since_ns, uint64_t bytes,
+                            uint64_t cpu_ns);
 
 /* ---- log ---- */
 

@@ -147,9 +147,10 @@ struct lkg_jobs {
         } dentries;
 };
 
-/* Do the children do their work? See watchdog.c and server-child.c. */
+/* Do the children do their work? See engine-child.c and server-child.c. */
 struct lkg_watchdog {
-        struct lkg_alive alive;
+        bool asked;                               /* a question to the engine is open */
+        uint64_t ticket, asked_ns, asked_wall_ns; /* of the last one: CLOCK_BOOTTIME, wall time */
         uint64_t silent_ns,
                 silent_wall_ns; /* since when the engine does not answer: CLOCK_BOOTTIME (0 = it does), wall time */
         bool told;              /* reported to the log and the service manager */
@@ -158,7 +159,7 @@ struct lkg_watchdog {
         bool has_clock;
         timer_t clock; /* on the engine's CPU time */
         struct lkg_timer timer;
-        struct lkg_progress notifier, server;
+        struct lkg_progress engine, notifier, server;
         struct lkg_timer server_timer;
         sd_event_source *device, *mounts; /* the next request, the mount table */
 };
@@ -429,15 +430,6 @@ int lkg_hide_view(const char *mount_point);
 
 /* engine-child.c */
 /**
- * lkg_engine_work() - check the engine's current work by its note and its CPU time.
- *
- * If the work takes too long, the engine is killed, and the note tells its successor. Call it whenever a
- * caller waits for the engine, and every few seconds otherwise.
- */
-enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
-/** lkg_engine_silence_ns() - after engineTimeout and a second, an engine that does nothing is replaced. */
-uint64_t lkg_engine_silence_ns(const struct lkg_supervisor *s);
-/**
  * lkg_runtime_mend() - put aside what others may have put into the private runtime directory in place of the files and directories that
  * engine and file server begin with. Return: true: something was not what it should be.
  */
@@ -454,6 +446,13 @@ void lkg_engine_check_mounts(struct lkg_supervisor *s);
  * Return: true if so.
  */
 bool lkg_engine_check_user(struct lkg_supervisor *s);
+int lkg_watchdog_init(struct lkg_supervisor *s); /* signals on the loop; 0 or -errno */
+void lkg_watchdog_deinit(struct lkg_supervisor *s);
+/**
+ * lkg_watchdog_wake() - the view is in use, or something happened to the engine: check periodically until
+ * everything is quiet.
+ */
+void lkg_watchdog_wake(struct lkg_supervisor *s);
 
 /* ours.c */
 /** lkg_recorded_note() - in the new process: record it as our child. */
@@ -504,20 +503,6 @@ void lkg_dentries_end(struct lkg_supervisor *s);
 /** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */
 void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);
-
-/* watchdog.c: does the engine answer? */
-int lkg_watchdog_init(struct lkg_supervisor *s); /* signals on the loop; 0 or -errno */
-void lkg_watchdog_deinit(struct lkg_supervisor *s);
-/**
- * lkg_watchdog_wake() - the view is in use, or something happened to the engine: check periodically until
- * everything is quiet.
- */
-void lkg_watchdog_wake(struct lkg_supervisor *s);
-void lkg_watchdog_started(struct lkg_supervisor *s);
-void lkg_watchdog_gone(struct lkg_supervisor *s);
-/** lkg_watchdog_heard() - the engine has sent a message that proves that it works. */
-void lkg_watchdog_heard(struct lkg_supervisor *s);
-void lkg_watchdog_answered(struct lkg_supervisor *s, uint64_t ticket);
 
 /* manager.c */
 /** lkg_leave_or_stop() - SIGTERM: is it a stop or a restart? */

@@ -171,27 +171,24 @@ TEST_WITH(test_another_layout_is_replaced, make_dir, remove_dir)
 TEST(test_work_by_processor_time)
 {
         static const struct {
-                uint64_t since_ns, cpu_ns, now_ns;
+                uint64_t since_ns, cpu_ns;
                 enum lkg_work want;
         } rows[] = {
-                { 0, 7 * S, 100 * S, LKG_WORK_NONE },
-                { 50 * S, 7 * S, 101 * S,
-                  LKG_WORK_GOES_ON }, /* seen for the first time: its 7 s were used before */
-                { 50 * S, 8 * S, 103 * S, LKG_WORK_GOES_ON },
-                { 50 * S, 8 * S, 105 * S, LKG_WORK_GOES_ON }, /* a busy machine */
-                { 50 * S, 8 * S, 106 * S, LKG_WORK_STILL },   /* 3 s without CPU time */
-                { 50 * S, 9 * S, 200 * S, LKG_WORK_GOES_ON }, /* continued */
-                { 50 * S, 12 * S + 1, 201 * S, LKG_WORK_TOO_LONG },
-                { 60 * S, 13 * S, 202 * S, LKG_WORK_GOES_ON }, /* the next piece starts at zero */
-                { 0, 14 * S, 203 * S, LKG_WORK_NONE },
-                { 60 * S, 30 * S, 204 * S, LKG_WORK_GOES_ON },
+                { 0, 7 * S, LKG_WORK_NONE },
+                { 50 * S, 7 * S, LKG_WORK_GOES_ON }, /* seen for the first time: its 7 s were used before */
+                { 50 * S, 8 * S, LKG_WORK_GOES_ON },
+                { 50 * S, 12 * S, LKG_WORK_GOES_ON },
+                { 50 * S, 12 * S + 1, LKG_WORK_TOO_LONG },
+                { 60 * S, 13 * S, LKG_WORK_GOES_ON }, /* the next piece starts at zero */
+                { 60 * S, 1 * S, LKG_WORK_GOES_ON },  /* of another process */
+                { 0, 14 * S, LKG_WORK_NONE },
+                { 60 * S, 30 * S, LKG_WORK_GOES_ON },
         };
         struct lkg_work_watch watch = { 0 };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
-                assert_int_equal(
-                        lkg_work_look(&watch, rows[i].since_ns, 1000, rows[i].cpu_ns, rows[i].now_ns, 3 * S),
-                        rows[i].want);
+                assert_int_equal(lkg_work_look(&watch, rows[i].since_ns, 1000, rows[i].cpu_ns),
+                                 rows[i].want);
 }
 
 /* A slow machine may take its time for what is large, and no content has it for ever. */
@@ -206,11 +203,10 @@ TEST(test_work_by_size)
         assert_int_equal(lkg_work_limit_ns(110 << 20), 60 * S);
         assert_int_equal(lkg_work_limit_ns(111 << 20), 60 * S);
         assert_int_equal(lkg_work_limit_ns(UINT64_MAX), 60 * S);
-        assert_int_equal(lkg_work_look(&watch, 50 * S, 0, 0, 50 * S, 3 * S), LKG_WORK_GOES_ON);
-        assert_int_equal(lkg_work_look(&watch, 50 * S, 10 << 20, 10 * S, 60 * S, 3 * S), LKG_WORK_GOES_ON);
-        assert_int_equal(lkg_work_look(&watch, 50 * S, 20 << 20, 11 * S, 61 * S, 3 * S), LKG_WORK_GOES_ON);
-        assert_int_equal(lkg_work_look(&watch, 50 * S, 20 << 20, 15 * S + 1, 65 * S, 3 * S),
-                         LKG_WORK_TOO_LONG);
+        assert_int_equal(lkg_work_look(&watch, 50 * S, 0, 0), LKG_WORK_GOES_ON);
+        assert_int_equal(lkg_work_look(&watch, 50 * S, 10 << 20, 10 * S), LKG_WORK_GOES_ON);
+        assert_int_equal(lkg_work_look(&watch, 50 * S, 20 << 20, 11 * S), LKG_WORK_GOES_ON);
+        assert_int_equal(lkg_work_look(&watch, 50 * S, 20 << 20, 15 * S + 1), LKG_WORK_TOO_LONG);
         assert_int_equal(lkg_work_limit_ns(20 << 20), 15 * S);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a child is started again, when an engine counts as silent and when a child as hung, how many log lines a death may cause.
+ * When a child is started again, when it counts as silent and when as hung, how many log lines a death may cause.
  * Time is simulated. Rules: docs/specification.md 2.14, 7.
  */
 #include "unit.h"
@@ -10,52 +10,6 @@
 #define SEC   LKG_NSEC_PER_SEC
 #define TICK  LKG_ALIVE_TICK_NS
 #define LIMIT (3 * SEC)
-
-TEST(test_one_that_answers_is_asked_again)
-{
-        struct lkg_alive alive = { 0 };
-        uint64_t now = SEC;
-
-        for (int i = 0; i < 100; i++, now += TICK) {
-                uint64_t ticket;
-
-                assert_int_equal(lkg_alive_tick(&alive, now, LIMIT, false), LKG_ALIVE_ASK);
-                ticket = lkg_alive_asked(&alive, now, 7);
-                assert_false(lkg_alive_answered(&alive, ticket - 1)); /* of an earlier engine */
-                assert_true(lkg_alive_answered(&alive, ticket));
-                assert_false(lkg_alive_answered(&alive, ticket));
-        }
-}
-
-TEST(test_silence_is_told_and_ends)
-{
-        const enum lkg_alive_verdict want[] = { LKG_ALIVE_WAIT,   LKG_ALIVE_SILENT, LKG_ALIVE_SILENT,
-                                                LKG_ALIVE_SILENT, LKG_ALIVE_SILENT, LKG_ALIVE_HUNG,
-                                                LKG_ALIVE_HUNG };
-        struct lkg_alive alive = { 0 };
-        uint64_t now = SEC;
-
-        (void)lkg_alive_asked(&alive, now, 7);
-        assert_int_equal(alive.asked_wall_ns, 7);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(want); i++)
-                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), want[i]);
-        lkg_alive_forget(&alive); /* it was replaced */
-        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_ASK);
-}
-
-TEST(test_work_stops_the_clock)
-{
-        struct lkg_alive alive = { 0 };
-        uint64_t now = SEC;
-
-        (void)lkg_alive_asked(&alive, now, 0);
-        for (int i = 0; i < 100; i++)
-                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, true), LKG_ALIVE_WORKS);
-        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_WAIT);
-        for (int i = 0; i < 4; i++)
-                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_SILENT);
-        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_HUNG);
-}
 
 TEST(test_work_that_leaves_no_trace_is_stuck)
 {
@@ -97,13 +51,13 @@ TEST(test_one_that_is_stopped_is_stuck_without_work)
 
 TEST(test_whoever_was_stopped_itself_blames_nobody)
 {
-        struct lkg_alive alive = { 0 };
+        struct lkg_progress p = { .last_ns = SEC };
 
-        (void)lkg_alive_asked(&alive, SEC, 0);
-        assert_int_equal(lkg_alive_tick(&alive, 3600 * SEC, LIMIT, false), LKG_ALIVE_SILENT);
-        assert_int_equal(alive.waited_ns, 2 * TICK);
-        assert_int_equal(lkg_alive_tick(&alive, 7200 * SEC, LIMIT, false), LKG_ALIVE_SILENT);
-        assert_int_equal(lkg_alive_tick(&alive, 9999 * SEC, LIMIT, false), LKG_ALIVE_HUNG);
+        assert_int_equal(lkg_progress_look(&p, true, false, 0, 3600 * SEC, LIMIT), LKG_PROGRESS_WATCH);
+        assert_int_equal(p.waited_ns, 2 * TICK);
+        assert_true(p.waited_ns >= LKG_ALIVE_SILENT_NS);
+        assert_int_equal(lkg_progress_look(&p, true, false, 0, 7200 * SEC, LIMIT), LKG_PROGRESS_WATCH);
+        assert_int_equal(lkg_progress_look(&p, true, false, 0, 9999 * SEC, LIMIT), LKG_PROGRESS_STUCK);
 }
 
 TEST(test_a_useful_child_comes_back_at_once)
