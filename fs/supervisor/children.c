@@ -4,7 +4,8 @@
  * ended within a time limit. A child is identified by pid and start time, never by the pid alone. At the end of this file stands
  * the simplest of them, the notifier.
  */
-#include <inttypes.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/pidfd.h>
@@ -65,20 +66,23 @@ static struct lkg_process *shared_record(const struct lkg_child *child)
         return child->kind == LKG_CHILD_ENGINE ? &shared->engine : &shared->notifier;
 }
 
-/* What a new process knows about itself. */
+/* What a new process knows. */
 struct newborn {
         const struct lkg_child *child;
         pid_t parent;
+        const char *argv[2 * LKG_CHILD_FDS_MAX + MORE_MAX];
+        char numbers[LKG_CHILD_FDS_MAX][4];
+        int fds[LKG_CHILD_FDS_MAX], output; /* all of them are LKG_FD_BASE or above */
+        size_t n_fds;
 };
 
 /*
- * In the new process. A successor must know every child that runs: two engines would delete each other's publications, two file
+ * A successor must know every child that runs: two engines would delete each other's publications, two file
  * servers take each other's requests. A supervisor that is killed between fork and record could not record it: so the child
  * records itself, and dies with its parent until it has.
  */
-static int begin(const void *userdata)
+static int record_itself(const struct newborn *newborn)
 {
-        const struct newborn *newborn = userdata;
         const struct lkg_child *child = newborn->child;
         struct lkg_process *process = shared_record(child);
 
@@ -89,16 +93,61 @@ static int begin(const void *userdata)
                 atomic_store(&process->pid, (int)getpid());
         }
         lkg_recorded_note(child->supervisor, child->kind);
-        if (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0)
-                return EX_OSERR;
-        return child->row->begin ? child->row->begin(child->supervisor) : 0;
+        return prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0 ? EX_OSERR : 0;
 }
 
-static int set_up(const void *userdata)
+/* Signals that we or our parent ignore are not ignored there. */
+static void reset_signals(void)
+{
+        struct sigaction action = { .sa_handler = SIG_DFL };
+
+        for (int i = 1; i < NSIG; i++)
+                (void)sigaction(i, &action, NULL);
+}
+
+static int place_descriptors(const struct newborn *newborn)
+{
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        if (dup2(null, STDIN_FILENO) < 0 || dup2(newborn->output, STDOUT_FILENO) < 0 ||
+            dup2(newborn->output, STDERR_FILENO) < 0)
+                return EX_OSERR;
+        for (size_t i = 0; i < newborn->n_fds; i++)
+                if (dup2(newborn->fds[i], 3 + (int)i) < 0)
+                        return EX_OSERR;
+        return 0;
+}
+
+/* In the new process. What fails here is its exit code, and a line of its output. */
+static int become(void *userdata)
 {
         const struct newborn *newborn = userdata;
+        const struct lkg_child *child = newborn->child;
+        const struct lkg_supervisor *s = child->supervisor;
+        int r;
 
-        return newborn->child->row->setup ? newborn->child->row->setup(newborn->child->supervisor) : 0;
+        /* Setup may take for ever, and then a successor of lkgfsd has to tell it from its parent and end it. */
+        (void)prctl(PR_SET_NAME, child->row->program, 0, 0, 0);
+        reset_signals();
+        r = place_descriptors(newborn);
+        if (r == 0)
+                r = record_itself(newborn);
+        if (r == 0 && child->row->begin)
+                r = child->row->begin(s);
+        if (r != 0)
+                return r;
+        if (s->children_namespace > 0 && setns(s->children_namespace, CLONE_NEWNS) < 0) {
+                (void)dprintf(STDERR_FILENO, "mount namespace of %s: %s\n", newborn->argv[0],
+                              strerror(errno));
+                return EX_UNAVAILABLE;
+        }
+        closefrom(3 + (int)newborn->n_fds); /* before anything that takes time: our locks are among them */
+        r = child->row->setup ? child->row->setup(s) : 0;
+        if (r != 0)
+                return r;
+        execve(newborn->argv[0], (char *const *)(uintptr_t)newborn->argv, environ);
+        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", newborn->argv[0], strerror(errno));
+        return EX_UNAVAILABLE;
 }
 
 /* Return: CLD_* and its value; 0 if we cannot wait for the process. */
@@ -223,38 +272,36 @@ static int watch(struct lkg_child *child, int output)
 }
 
 /* Takes over the ends of channel and output when it is started. */
-static int spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel, int *output)
+static int spawn(struct lkg_child *child, struct newborn *newborn, int *channel, int *output)
 {
-        pid_t pid = 0;
-        int pidfd = -EBADF, r = lkg_spawn(spawn, &pid, &pidfd);
+        const struct lkg_job_spec spec = { .run = become,
+                                           .userdata = newborn,
+                                           .flags = LKG_JOB_KEEPS_STDIO | LKG_JOB_KEEPS_FDS |
+                                                    LKG_JOB_OUTLIVES_US };
+        struct lkg_job job = LKG_JOB_INIT;
+        int r = lkg_job_start(&job, &spec, NULL, NULL);
 
         if (r < 0)
                 return r;
         lkg_timer_stop(&child->timer);
-        child->pid = pid;
-        child->pidfd = pidfd;
+        child->pid = job.pid;
+        child->pidfd = lkg_lift_fd(job.pidfd);
         child->channel = LKG_STEAL_FD(*channel);
-        r = watch(child, LKG_STEAL_FD(*output));
+        r = child->pidfd < 0 ? child->pidfd : watch(child, LKG_STEAL_FD(*output));
         if (r < 0) {
-                (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+                lkg_job_kill(&job);
                 lkg_child_forget(child);
-                return r;
         }
-        return 0;
+        return r;
 }
 
 /* Descriptors and arguments as its description says. Return: 0; 1: it is not to be started now; -errno. */
 static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
         const struct lkg_child_row *row = child->row;
-        const char *argv[2 * LKG_SPAWN_FDS_MAX + MORE_MAX] = { s->programs[child->kind] };
-        char numbers[LKG_SPAWN_FDS_MAX][4];
-        const struct newborn newborn = { child, getpid() };
-        struct lkg_spawn work = { .argv = argv,
-                                  .before = begin,
-                                  .setup = set_up,
-                                  .userdata = &newborn,
-                                  .namespace_fd = s->children_namespace };
+        struct newborn newborn = { .child = child,
+                                   .parent = getpid(),
+                                   .argv = { s->programs[child->kind] } };
         LKG_CLEANUP(lkg_closep) int channel = -EBADF, their_channel = -EBADF;
         LKG_CLEANUP(lkg_closep) int output = -EBADF, their_output = -EBADF;
         size_t n = 1;
@@ -267,16 +314,16 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                  ? their_channel
                                  : *(const int *)(const void *)((const char *)s + row->fds[i].fd);
 
-                (void)snprintf(numbers[i], sizeof(numbers[i]), "%zu", 3 + i);
-                argv[n++] = row->fds[i].option;
-                argv[n++] = numbers[i];
-                work.fds[work.n_fds++] = fd;
+                (void)snprintf(newborn.numbers[i], sizeof(newborn.numbers[i]), "%zu", 3 + i);
+                newborn.argv[n++] = row->fds[i].option;
+                newborn.argv[n++] = newborn.numbers[i];
+                newborn.fds[newborn.n_fds++] = fd;
         }
         if (r >= 0)
-                r = row->prepare(s, child, channel, argv + n);
-        work.output_fd = their_output;
+                r = row->prepare(s, child, channel, newborn.argv + n);
+        newborn.output = their_output;
         if (r == 0)
-                r = spawn(child, &work, &channel, &output);
+                r = spawn(child, &newborn, &channel, &output);
         if (r == 0 && row->started)
                 row->started(s);
         return r;

@@ -398,50 +398,40 @@ static int run_rest(void *userdata)
         return 0;
 }
 
-static void on_rest(void *userdata, int status)
+static void ask_rest(void *userdata)
 {
         struct lkg_supervisor *s = userdata;
-        bool again = s->jobs.facts.again_rest;
-
-        s->jobs.facts.again_rest = false;
-        if (again)
-                lkg_facts_refresh(s);
-}
-
-static void ask_rest(struct lkg_supervisor *s)
-{
         const struct lkg_helper_work work = { .run = run_rest,
-                                              .done = on_rest,
+                                              .again = ask_rest,
                                               .userdata = s,
                                               .fds = { s->dirs.runtime },
                                               .n_fds = 1,
                                               .limit_ns = REST_LIMIT_NS };
 
-        if (lkg_helper_running(&s->jobs.facts.rest))
-                s->jobs.facts.again_rest = true;
-        else
-                (void)lkg_helper_start(&s->jobs.facts.rest, s->event,
-                                       &work); /* out of memory: the next start tries again */
+        (void)lkg_helper_start(&s->jobs.facts, s->event,
+                               &work); /* out of memory: the next start tries again */
 }
 
 static void on_starts(void *userdata, int status)
 {
         struct lkg_supervisor *s = userdata;
-        bool again = s->jobs.facts.again_starts;
 
         if (status != 0) /* too late; and the old file may be about an earlier start */
                 lkg_starts_unknown(s->dirs.runtime, s->settings->components, s->settings->n_components);
-        s->jobs.facts.again_starts = false;
-        if (again)
-                lkg_facts_refresh(s);
-        else
+        if (!s->jobs.starts.wanted) /* the more urgent question is first */
                 ask_rest(s);
+}
+
+static void ask_starts(void *userdata)
+{
+        lkg_facts_refresh(userdata);
 }
 
 void lkg_facts_refresh(struct lkg_supervisor *s)
 {
         const struct lkg_helper_work work = { .run = run_starts,
                                               .done = on_starts,
+                                              .again = ask_starts,
                                               .userdata = s,
                                               .fds = { s->dirs.runtime },
                                               .n_fds = 1,
@@ -449,15 +439,12 @@ void lkg_facts_refresh(struct lkg_supervisor *s)
 
         if (s->phase > LKG_PHASE_RUNNING || s->settings->n_components == 0)
                 return;
-        if (lkg_helper_running(&s->jobs.facts.starts))
-                s->jobs.facts.again_starts = true;
-        else if (lkg_helper_start(&s->jobs.facts.starts, s->event, &work) < 0)
+        if (lkg_helper_start(&s->jobs.starts, s->event, &work) < 0)
                 lkg_starts_unknown(s->dirs.runtime, s->settings->components, s->settings->n_components);
 }
 
 void lkg_facts_cancel(struct lkg_supervisor *s)
 {
-        s->jobs.facts.again_starts = s->jobs.facts.again_rest = false;
-        lkg_helper_cancel(&s->jobs.facts.starts);
-        lkg_helper_cancel(&s->jobs.facts.rest);
+        lkg_helper_cancel(&s->jobs.starts);
+        lkg_helper_cancel(&s->jobs.facts);
 }

@@ -2,13 +2,10 @@
 #include "jobs.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -106,16 +103,7 @@ int lkg_timer_set(struct lkg_timer *timer, sd_event *event, uint64_t in_ns, uint
                                           slack_ns / 1000, on_time, timer);
 }
 
-/* ---- children ---- */
-
-/* Children must not inherit ignored signals from us or our parent. */
-static void reset_signals(void)
-{
-        struct sigaction action = { .sa_handler = SIG_DFL };
-
-        for (int i = 1; i < NSIG; i++)
-                (void)sigaction(i, &action, NULL);
-}
+/* ---- helpers ---- */
 
 static const char *name_of(const char *program)
 {
@@ -123,59 +111,6 @@ static const char *name_of(const char *program)
 
         return slash ? slash + 1 : program;
 }
-
-/* In the forked child: places the descriptors, runs setup, calls execve. */
-static int exec_child(void *userdata)
-{
-        const struct lkg_spawn *spawn = userdata;
-        int null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
-
-        /* Setup may take for ever, and then a successor of lkgfsd has to tell it from its parent and end it. */
-        (void)prctl(PR_SET_NAME, name_of(spawn->argv[0]), 0, 0, 0);
-        reset_signals();
-        if (dup2(null, STDIN_FILENO) < 0 || dup2(spawn->output_fd, STDOUT_FILENO) < 0 ||
-            dup2(spawn->output_fd, STDERR_FILENO) < 0)
-                return EX_OSERR;
-        for (size_t i = 0; i < spawn->n_fds; i++)
-                if (dup2(spawn->fds[i], 3 + (int)i) < 0)
-                        return EX_OSERR;
-        r = spawn->before ? spawn->before(spawn->userdata) : 0;
-        if (r != 0)
-                return r;
-        if (spawn->namespace_fd > 0 && setns(spawn->namespace_fd, CLONE_NEWNS) < 0) {
-                (void)dprintf(STDERR_FILENO, "mount namespace of %s: %s\n", spawn->argv[0], strerror(errno));
-                return EX_UNAVAILABLE;
-        }
-        closefrom(3 + (int)spawn->n_fds); /* before anything that takes time: our locks are among them */
-        r = spawn->setup ? spawn->setup(spawn->userdata) : 0;
-        if (r != 0)
-                return r;
-        execve(spawn->argv[0], (char *const *)(uintptr_t)spawn->argv, environ);
-        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", spawn->argv[0], strerror(errno));
-        return EX_UNAVAILABLE;
-}
-
-int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd)
-{
-        const struct lkg_job_spec spec = { .run = exec_child,
-                                           .userdata = (void *)(uintptr_t)spawn,
-                                           .flags = LKG_JOB_KEEPS_STDIO | LKG_JOB_KEEPS_FDS |
-                                                    LKG_JOB_OUTLIVES_US };
-        struct lkg_job job = LKG_JOB_INIT;
-        int r = lkg_job_start(&job, &spec, NULL, NULL);
-
-        if (r < 0)
-                return r;
-        *ret_pid = job.pid;
-        *ret_pidfd = lkg_lift_fd(job.pidfd);
-        if (*ret_pidfd >= 0)
-                return 0;
-        lkg_job_kill(&job);
-        (void)waitpid(job.pid, NULL, 0);
-        return *ret_pidfd;
-}
-
-/* ---- helpers ---- */
 
 /* What a new helper needs to know. */
 struct begin {
@@ -256,7 +191,12 @@ static void leave(struct lkg_helper *helper)
 static void ended(struct lkg_helper *helper, int status)
 {
         log_said(helper);
-        helper->work.done(helper->work.userdata, status);
+        if (helper->work.done)
+                helper->work.done(helper->work.userdata, status);
+        if (!helper->wanted)
+                return;
+        helper->wanted = false;
+        helper->work.again(helper->work.userdata);
 }
 
 static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -315,8 +255,12 @@ static int begin(struct lkg_helper *helper, const struct lkg_helper_work *work)
 
 int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work)
 {
-        int r = begin(helper, work);
+        int r;
 
+        helper->wanted = helper->job.pid > 0 && work->again;
+        if (helper->wanted)
+                return 0;
+        r = begin(helper, work);
         if (r < 0)
                 return r;
         helper->event = event;
@@ -367,6 +311,7 @@ void lkg_helper_cancel(struct lkg_helper *helper)
                         leave(helper);
         }
         forget_answer(helper);
+        helper->wanted = false;
 }
 
 bool lkg_helper_running(const struct lkg_helper *helper)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that lkgfsd starts, in one of two ways. A child (children.c) is a program that lives for long and gets exactly the
- * descriptors it is given, at 3, 4, 5 ... A helper is a job (lkg/process.h) of the loop: it may wait for others (programs, the
- * service manager, the view); the loop only sees its end, within a time limit. By default a helper holds nothing that others
- * wait for: neither the device, nor a lock, nor a connection.
+ * Helpers: jobs (lkg/process.h) of the loop. A helper may wait for others (programs, the service manager, the view); the loop only
+ * sees its end, within a time limit. By default it holds nothing that others wait for: neither the device, nor a lock, nor a
+ * connection. And what every part of lkgfsd needs.
  */
 #pragma once
 
@@ -52,28 +51,6 @@ int lkg_timer_set(struct lkg_timer *timer, sd_event *event, uint64_t in_ns, uint
 void lkg_timer_stop(struct lkg_timer *timer);
 bool lkg_timer_is_set(const struct lkg_timer *timer);
 
-/* ---- children ---- */
-
-#define LKG_SPAWN_FDS_MAX 8
-
-struct lkg_spawn {
-        const char *const *argv;    /* argv[0] is the path */
-        int fds[LKG_SPAWN_FDS_MAX]; /* become 3, 4, 5 ...; all of them are LKG_FD_BASE or above */
-        size_t n_fds;
-        int output_fd; /* standard output and error, never ours: said.h */
-        /* Both run in the child before execve and may be NULL; non-zero = exit code. */
-        int (*before)(const void *userdata); /* still in our namespace */
-        int (*setup)(const void *userdata);  /* in that of @namespace_fd */
-        const void *userdata;
-        int namespace_fd; /* the mount namespace it runs in; 0 = ours */
-};
-
-/**
- * lkg_spawn() - start a program. What fails in the new process is its exit code, and a line of its output.
- * Return: 0: the caller must wait for @ret_pid and owns @ret_pidfd (>= LKG_FD_BASE, close-on-exec); -errno.
- */
-int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
-
 /* ---- helpers ---- */
 
 #define LKG_HELPER_FDS_MAX  2u
@@ -83,7 +60,7 @@ struct lkg_helper_work {
         int (*run)(void *userdata); /* runs in the new process; returns its exit status */
         /*
          * @status: exit status, or -1: it was killed, by its limit or otherwise. Called in the loop; may
-         * start the next one.
+         * start the next one. May be NULL.
          */
         void (*done)(void *userdata, int status);
         void *userdata;
@@ -103,6 +80,8 @@ struct lkg_helper_work {
          * which may never come.
          */
         bool impatient;
+        void (*again)(
+                void *userdata); /* called after @done if it was to be started while it ran; NULL: it may not be */
 };
 
 /* All zero: it is not running. */
@@ -114,12 +93,13 @@ struct lkg_helper {
         sd_event_source *exit_source;
         struct lkg_timer limit;
         int answer_fd, said_fd; /* of a program */
+        bool wanted;            /* `again` */
 };
 
 /**
  * lkg_helper_start() - start it in its own process group, which is killed with it at the limit; it ends when
  * we are killed.
- * Return: 0; -EBUSY: it is already running; another -errno: nothing is called.
+ * Return: 0; -EBUSY: it is already running, and no `again`; another -errno: nothing is called.
  */
 int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work);
 /**

@@ -62,7 +62,7 @@ static bool is_called(int pid, const char *prefix)
  * Does its program have the name of one of ours? Enough for a process that holds our lock according to the kernel.
  *
  * A process that waits for a dead file system before execve() still runs lkgfsd's program, but has its own
- * name (jobs.c).
+ * name (children.c).
  */
 static bool runs_helper(int pid)
 {

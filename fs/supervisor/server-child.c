@@ -115,62 +115,46 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channe
  * namespace. Reconfiguring the file system with the same options drops all unused names and affects no
  * mount.
  *
- * The names of all users have to be looked up again afterwards, so it is done every few seconds at most. It
- * also writes dirty pages, which may hang on a dead disk: a helper waits for it.
+ * The names of all users have to be looked up again afterwards, so it is done every few seconds at most: the helper ends so much
+ * later. It also writes dirty pages, which may hang on a dead disk.
  *
  * Source: fs/super.c, reconfigure_super(); fs/dcache.c, shrink_dcache_sb() and d_invalidate().
  */
 
 #define LIMIT_NS (10 * LKG_NSEC_PER_SEC)
-#define PAUSE_NS (2 * LKG_NSEC_PER_SEC)
+#define PAUSE_MS 2000
 
+/* Without the view while it waits: that would keep it from ending. */
 static int reconfigure(void *userdata)
 {
         int fs = fspick(LKG_HELPER_FIRST_FD, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
+        int r = fs < 0 || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ? EX_OSERR : 0;
 
-        return fs < 0 || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ? EX_OSERR : 0;
+        lkg_close(fs);
+        lkg_close(LKG_HELPER_FIRST_FD);
+        (void)poll(NULL, 0, PAUSE_MS);
+        return r;
 }
 
-static void drop_dentries(struct lkg_supervisor *s);
-
-static void on_pause_over(void *userdata)
+static void on_dropped(void *userdata, int status)
 {
-        struct lkg_supervisor *s = userdata;
-
-        if (s->jobs.dentries.wanted)
-                drop_dentries(s);
-}
-
-static void on_done(void *userdata, int status)
-{
-        struct lkg_supervisor *s = userdata;
-
         if (status != 0)
                 lkg_log_debug("unused names of the view were not dropped (%d)", status);
-        (void)lkg_timer_set(&s->jobs.dentries.pause, s->event, PAUSE_NS, 0, on_pause_over, s);
 }
 
-static void drop_dentries(struct lkg_supervisor *s)
+static void drop_dentries(void *userdata)
 {
+        struct lkg_supervisor *s = userdata;
         const struct lkg_helper_work work = { .run = reconfigure,
-                                              .done = on_done,
+                                              .done = on_dropped,
+                                              .again = drop_dentries,
                                               .userdata = s,
                                               .fds = { s->connection.view_fd },
                                               .n_fds = 1,
                                               .limit_ns = LIMIT_NS };
 
-        s->jobs.dentries.wanted = true;
-        if (lkg_timer_is_set(&s->jobs.dentries.pause) || lkg_helper_running(&s->jobs.dentries.helper) ||
-            s->connection.view_fd < 0)
-                return;
-        s->jobs.dentries.wanted = false;
-        (void)lkg_helper_start(&s->jobs.dentries.helper, s->event, &work);
-}
-
-void lkg_dentries_end(struct lkg_supervisor *s)
-{
-        lkg_timer_stop(&s->jobs.dentries.pause);
-        lkg_helper_cancel(&s->jobs.dentries.helper);
+        if (s->connection.view_fd >= 0)
+                (void)lkg_helper_start(&s->jobs.dentries, s->event, &work);
 }
 
 /* ---- the child ---- */

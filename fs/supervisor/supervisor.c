@@ -56,7 +56,7 @@ static void end_waiting(struct lkg_supervisor *s)
         lkg_heartbeat_disarm(s);
         lkg_watchdog_deinit(s);
         lkg_helper_cancel(&s->jobs.unmounting);
-        lkg_dentries_end(s);
+        lkg_helper_cancel(&s->jobs.dentries);
         end_programs(s);
 }
 

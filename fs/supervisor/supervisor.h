@@ -117,11 +117,7 @@ struct lkg_jobs {
         struct lkg_helper unmounting;
         struct lkg_helper leaving; /* determines whether SIGTERM is a stop or the first half of a restart */
         struct lkg_helper reload;
-        /* The processes that collect facts about the components, see facts-collect.h. */
-        struct {
-                struct lkg_helper starts, rest;
-                bool again_starts, again_rest; /* something happened meanwhile: collect once more */
-        } facts;
+        struct lkg_helper starts, facts; /* collect facts about the components, see facts-collect.h */
         /* The process that runs the exec plugin of a kubeconfig. */
         struct {
                 struct lkg_helper helper;
@@ -139,12 +135,7 @@ struct lkg_jobs {
                 bool then_ready;
                 bool late; /* everything else has ended, but a copy is still being written */
         } copies;
-        /* The process that makes the kernel drop names of the view. */
-        struct {
-                struct lkg_helper helper;
-                bool wanted; /* once more, after the pause */
-                struct lkg_timer pause;
-        } dentries;
+        struct lkg_helper dentries; /* makes the kernel drop names of the view */
 };
 
 /* Do the children do their work? See engine-child.c and server-child.c. */
@@ -305,6 +296,7 @@ struct lkg_life {
 };
 
 #define LKG_CHILD_CHANNEL SIZE_MAX
+#define LKG_CHILD_FDS_MAX 8u
 
 /* One description per child. */
 struct lkg_child_row {
@@ -317,7 +309,7 @@ struct lkg_child_row {
         struct {
                 const char *option;
                 size_t fd;
-        } fds[LKG_SPAWN_FDS_MAX];
+        } fds[LKG_CHILD_FDS_MAX];
         /*
          * Just before a start: what else the child finds in @channel, our end, and in its arguments (@more).
          * Return: 0; 1: not now; -errno: later.
@@ -499,7 +491,6 @@ int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_drop() - close the descriptor of the deleted but open file @node; 0 = of all of them. */
 void lkg_kept_drop(struct lkg_connection *connection, uint64_t node);
-void lkg_dentries_end(struct lkg_supervisor *s);
 /** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */
 void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);

@@ -88,7 +88,7 @@ static void hear(const uint8_t *data, size_t size)
         lkg_close(pair[0]);
         lkg_engine_row.input(s, child);
         FUZZ_CHECK(s->phase == LKG_PHASE_END && !lkg_helper_running(&s->jobs.exec.helper) &&
-                   !lkg_helper_running(&s->jobs.facts.starts));
+                   !lkg_helper_running(&s->jobs.starts));
         FUZZ_CHECK(child->pid == 0 && s->end.code == 0);
         lkg_close(pair[1]);
 }
