@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <limits.h>
 
 #include "consumer-plan.h"
 
-#define NOT_AGAIN UINT_MAX
+/* Is what is planned only the repetition of the running one? */
+static bool only_repeats(const struct lkg_plan *plan)
+{
+        return plan->running && plan->n_retries > 0;
+}
 
 void lkg_plan_request(struct lkg_plan *plan, uint64_t generation, uint64_t delay_ns, uint64_t now_ns)
 {
         uint64_t not_before_ns = now_ns + delay_ns;
 
-        if (!plan->wanted || not_before_ns < plan->not_before_ns)
+        if (!plan->wanted || only_repeats(plan) || not_before_ns < plan->not_before_ns)
                 plan->not_before_ns = not_before_ns;
         plan->wanted = true;
         plan->generation = generation;
@@ -20,7 +23,6 @@ void lkg_plan_request(struct lkg_plan *plan, uint64_t generation, uint64_t delay
 void lkg_plan_withdraw(struct lkg_plan *plan)
 {
         plan->wanted = false;
-        plan->running_retries = NOT_AGAIN;
 }
 
 /* The restart limits: minInterval after the last one, and at most maxPerHour in any hour. */
@@ -61,29 +63,17 @@ uint64_t lkg_plan_begin(struct lkg_plan *plan, uint64_t now_ns)
         note_asked(plan, now_ns);
         plan->running = true;
         plan->running_generation = plan->generation;
-        plan->running_retries = plan->n_retries;
-        plan->wanted = false;
-        plan->n_retries = 0;
+        plan->n_retries++;
+        plan->not_before_ns = 0; /* the minimum interval is the pause */
         return plan->running_generation;
 }
 
 bool lkg_plan_end(struct lkg_plan *plan, bool done)
 {
-        if (!plan->running)
-                return false;
+        if (only_repeats(plan) && (done || plan->n_retries > LKG_PLAN_RETRIES_MAX))
+                plan->wanted = false;
         plan->running = false;
-        if (done || plan->wanted || plan->running_retries >= LKG_PLAN_RETRIES_MAX)
-                return plan->wanted;
-        plan->wanted = true;
-        plan->generation = plan->running_generation;
-        plan->n_retries = plan->running_retries + 1;
-        plan->not_before_ns = 0; /* the minimum interval is the pause */
-        return true;
-}
-
-bool lkg_plan_interrupted(struct lkg_plan *plan)
-{
-        return lkg_plan_end(plan, /* done= */ false);
+        return plan->wanted;
 }
 
 uint64_t lkg_plan_jitter_ns(const char *node, const char *component, uint32_t jitter_ms)
@@ -109,8 +99,7 @@ void lkg_plan_format(const struct lkg_plan *plan, const char *boot_id, struct lk
                                "planned_generation=%" PRIu64 "\nnot_before_ns=%" PRIu64 "\nretries=%u\n",
                                plan->generation, plan->not_before_ns, plan->n_retries);
         if (plan->running)
-                lkg_buf_printf(buf, "running_generation=%" PRIu64 "\nrunning_retries=%u\n",
-                               plan->running_generation, plan->running_retries);
+                lkg_buf_printf(buf, "running_generation=%" PRIu64 "\n", plan->running_generation);
         for (size_t i = 0; i < plan->n_asked; i++)
                 lkg_buf_printf(buf, "asked_ns=%" PRIu64 "\n", plan->asked_ns[i]);
 }
@@ -124,11 +113,6 @@ static bool parse_number(const char *text, uint64_t *ret)
         return errno == 0 && end != text && *end == '\0' && *text >= '0' && *text <= '9';
 }
 
-static unsigned cut(uint64_t n)
-{
-        return n > UINT_MAX ? UINT_MAX : (unsigned)n;
-}
-
 static void parse_line(const char *key, uint64_t n, uint64_t now_ns, uint64_t jitter_ns,
                        struct lkg_plan *plan)
 {
@@ -138,12 +122,10 @@ static void parse_line(const char *key, uint64_t n, uint64_t now_ns, uint64_t ji
         } else if (strcmp(key, "not_before_ns") == 0) {
                 plan->not_before_ns = n < now_ns + jitter_ns ? n : now_ns + jitter_ns;
         } else if (strcmp(key, "retries") == 0) {
-                plan->n_retries = cut(n);
+                plan->n_retries = n > LKG_PLAN_RETRIES_MAX ? LKG_PLAN_RETRIES_MAX + 1 : (unsigned)n;
         } else if (strcmp(key, "running_generation") == 0) {
                 plan->running = true;
                 plan->running_generation = n;
-        } else if (strcmp(key, "running_retries") == 0) {
-                plan->running_retries = cut(n);
         } else if (strcmp(key, "asked_ns") == 0 && plan->n_asked < LKG_PLAN_ASKED_MAX) {
                 uint64_t last_ns = plan->n_asked ? plan->asked_ns[plan->n_asked - 1] : 0;
 

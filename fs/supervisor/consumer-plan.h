@@ -26,11 +26,14 @@ struct lkg_plan {
         bool wanted;            /* a restart is planned ... */
         uint64_t generation;    /* ... so that this generation is read */
         uint64_t not_before_ns; /* ... not earlier than this, and within the limits */
-        unsigned n_retries;     /* how often it has failed so far */
+        unsigned n_retries;     /* how often it has been tried so far */
 
-        bool running;                /* one was requested and its result is not known yet ... */
-        uint64_t running_generation; /* ... for this generation */
-        unsigned running_retries;    /* ... after this many failures; UINT_MAX: not repeated */
+        /*
+         * One was requested and its result is not known yet. It stays planned meanwhile, with one try more: so it is repeated unless it
+         * succeeds, also by a successor.
+         */
+        bool running;
+        uint64_t running_generation;
 
         size_t n_asked; /* oldest first; only those that still matter for a limit */
         uint64_t asked_ns[LKG_PLAN_ASKED_MAX];
@@ -49,13 +52,8 @@ void lkg_plan_withdraw(struct lkg_plan *plan);
 uint64_t lkg_plan_due(const struct lkg_plan *plan, const struct lkg_plan_limits *limits);
 /** lkg_plan_begin() - the planned restart is requested now. Return: its generation. */
 uint64_t lkg_plan_begin(struct lkg_plan *plan, uint64_t now_ns);
-/** lkg_plan_end() - the running restart has finished or failed. Return: whether it is planned again. */
+/** lkg_plan_end() - the running restart has finished or failed, or nobody knows. Return: whether one is planned. */
 bool lkg_plan_end(struct lkg_plan *plan, bool done);
-/**
- * lkg_plan_interrupted() - the process that knew the result of the running restart is gone: treat it as
- * failed.
- */
-bool lkg_plan_interrupted(struct lkg_plan *plan);
 
 /**
  * lkg_plan_jitter_ns() - how long this node waits before it restarts @component for a remote change.

@@ -24,8 +24,7 @@
 
 struct entry {
         struct lkg_consumer *consumer;                  /* borrowed */
-        const struct lkg_settings_component *component; /* borrowed from the settings; NULL = removed */
-        char *name;
+        const struct lkg_settings_component *component; /* borrowed from the settings; NULL = unused */
         int dirfd;
         struct lkg_plan plan;
         struct lkg_helper helper;
@@ -42,20 +41,19 @@ struct lkg_consumer {
         const struct lkg_settings *settings; /* borrowed */
         bool enabled;
         char boot_id[LKG_BOOT_ID_MAX];
-        struct entry **entries; /* one per component; NULL: it cannot be restarted, out of memory */
-        size_t n_entries;
+        struct entry entries[LKG_COMPONENTS_MAX]; /* in any order */
 };
 
 static void arm(struct entry *e);
 
 static bool is_restarted(const struct entry *e)
 {
-        return e->component && e->component->restart != LKG_SETTINGS_RESTART_NEVER;
+        return e->component->restart != LKG_SETTINGS_RESTART_NEVER;
 }
 
 static struct lkg_log_fields fields_of(const struct entry *e, uint64_t generation)
 {
-        return (struct lkg_log_fields){ .component = e->name, .generation = generation };
+        return (struct lkg_log_fields){ .component = e->component->name, .generation = generation };
 }
 
 /* ---- files ---- */
@@ -70,7 +68,7 @@ static void save_plan(struct entry *e)
         r = lkg_fact_write(e->dirfd, LKG_FACT_PLAN, &buf);
         if (r < 0)
                 lkg_log(LOG_WARNING, &fields, "the plan of restarts of %s is not kept for a successor: %s",
-                        e->name, strerror(-r));
+                        e->component->name, strerror(-r));
 }
 
 static int write_restarted(const struct entry *e, uint64_t generation, const char *result)
@@ -111,13 +109,14 @@ static void ended(struct entry *e, const char *reason)
 
         (void)snprintf(result, sizeof(result), "%s%s", reason ? "failed: " : "done", reason ? reason : "");
         if (write_restarted(e, generation, result) < 0)
-                lkg_log(LOG_WARNING, &fields, "the restart of %s could not be recorded", e->name);
+                lkg_log(LOG_WARNING, &fields, "the restart of %s could not be recorded", e->component->name);
         write_history(e, generation, result);
         if (reason)
-                lkg_log(LOG_ERR, &fields, "restart of %s for generation %" PRIu64 " %s; %s", e->name,
-                        generation, result, again ? "it is tried again" : "given up");
+                lkg_log(LOG_ERR, &fields, "restart of %s for generation %" PRIu64 " %s; %s",
+                        e->component->name, generation, result, again ? "it is tried again" : "given up");
         else
-                lkg_log(LOG_NOTICE, &fields, "restarted %s for generation %" PRIu64, e->name, generation);
+                lkg_log(LOG_NOTICE, &fields, "restarted %s for generation %" PRIu64, e->component->name,
+                        generation);
         arm(e);
 }
 
@@ -128,7 +127,7 @@ static void log_output(const struct entry *e, char *rest)
 
         while (rest && (line = strsep(&rest, "\n")))
                 if (*line)
-                        lkg_log(LOG_NOTICE, &fields, "restart hook of %s: %s", e->name, line);
+                        lkg_log(LOG_NOTICE, &fields, "restart hook of %s: %s", e->component->name, line);
 }
 
 static void on_done(void *userdata, int status)
@@ -215,22 +214,26 @@ static void arm(struct entry *e)
         if (lkg_timer_set(&e->timer, e->consumer->event, due_ns > now_ns ? due_ns - now_ns + 999 : 0, 0,
                           begin, e) < 0)
                 lkg_log_error("no timer for the restart of %s: out of memory; the next request tries again",
-                              e->name);
+                              e->component->name);
 }
 
 /* ---- components ---- */
 
-static void entry_freep(struct entry **entry)
+static struct entry *find(struct lkg_consumer *c, const struct lkg_settings_component *component)
 {
-        struct entry *e = *entry;
+        struct entry *e = c->entries;
 
-        if (!e)
-                return;
+        while (e < c->entries + LKG_ARRAY_SIZE(c->entries) && e->component != component)
+                e++;
+        return e < c->entries + LKG_ARRAY_SIZE(c->entries) ? e : NULL;
+}
+
+static void end_entry(struct entry *e)
+{
         lkg_timer_stop(&e->timer);
         lkg_helper_cancel(&e->helper);
         lkg_close(e->dirfd);
-        free(e->name);
-        free(e);
+        e->component = NULL;
 }
 
 static void load_plan(struct entry *e)
@@ -244,51 +247,26 @@ static void load_plan(struct entry *e)
         lkg_plan_parse(text, e->consumer->boot_id, lkg_boottime_ns(),
                        settings->restart_jitter_ms * LKG_NSEC_PER_MSEC, &e->plan);
         if (e->plan.running)
-                lkg_log(LOG_NOTICE, &fields, "an earlier lkgfsd ended while it restarted %s%s", e->name,
-                        lkg_plan_interrupted(&e->plan) ? "; it is asked for again" : "");
+                lkg_log(LOG_NOTICE, &fields, "an earlier lkgfsd ended while it restarted %s%s",
+                        e->component->name,
+                        lkg_plan_end(&e->plan, /* done= */ false) ? "; it is asked for again" : "");
 }
 
-static int entry_new(struct lkg_consumer *c, const struct lkg_settings_component *component,
-                     struct entry **ret)
+/* Return: 0; -errno: this one is not restarted; the others are. */
+static int begin_entry(struct lkg_consumer *c, const struct lkg_settings_component *component)
 {
-        LKG_CLEANUP(entry_freep) struct entry *e = calloc(1, sizeof(*e));
+        struct entry *e = find(c, NULL);
+        int dirfd = e ? lkg_lift_fd(lkg_facts_dir(c->runtime_fd, component->name)) : -ENOSPC;
 
-        if (!e)
-                return -ENOMEM;
-        e->consumer = c;
-        e->dirfd = -EBADF;
-        e->name = strdup(component->name);
-        if (!e->name)
-                return -ENOMEM;
-        e->dirfd = lkg_facts_dir(c->runtime_fd, component->name);
-        if (e->dirfd < 0)
-                return e->dirfd;
-        e->dirfd = lkg_lift_fd(e->dirfd);
-        if (e->dirfd < 0)
-                return e->dirfd;
+        if (dirfd < 0)
+                return dirfd;
+        *e = (struct entry){ .consumer = c, .component = component, .dirfd = dirfd };
         load_plan(e);
-        *ret = LKG_STEAL(e);
         return 0;
 }
 
-static struct entry *take_entry(struct lkg_consumer *c, const char *name)
+static void adapt(struct entry *e)
 {
-        for (size_t i = 0; i < c->n_entries; i++)
-                if (c->entries[i] && strcmp(c->entries[i]->name, name) == 0)
-                        return LKG_STEAL(c->entries[i]);
-        return NULL;
-}
-
-static void free_entries(struct entry **entries, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                entry_freep(&entries[i]);
-        free(entries);
-}
-
-static void adapt(struct entry *e, const struct lkg_settings_component *component)
-{
-        e->component = component;
         if (is_restarted(e)) {
                 arm(e);
                 return;
@@ -298,52 +276,45 @@ static void adapt(struct entry *e, const struct lkg_settings_component *componen
         (void)unlinkat(e->dirfd, LKG_FACT_PLAN, 0);
 }
 
-/* No memory for the new components, and the old ones are about to be freed. */
-static void lose_components(struct lkg_consumer *c)
+static const struct lkg_settings_component *named(const struct lkg_settings *settings, const char *name)
 {
-        for (size_t i = 0; i < c->n_entries; i++) {
-                if (!c->entries[i])
-                        continue;
-                c->entries[i]->component = NULL;
-                lkg_timer_stop(&c->entries[i]->timer);
-        }
+        for (size_t i = 0; i < settings->n_components; i++)
+                if (strcmp(settings->components[i].name, name) == 0)
+                        return &settings->components[i];
+        return NULL;
 }
 
 int lkg_consumer_configure(struct lkg_consumer *c, const struct lkg_settings *settings)
 {
-        struct entry **entries = calloc(settings->n_components + 1, sizeof(*entries));
         int r = 0;
 
         c->settings = settings;
-        if (!entries) {
-                lose_components(c);
-                return -ENOMEM;
+        for (struct entry *e = c->entries; e < c->entries + LKG_ARRAY_SIZE(c->entries); e++) {
+                const struct lkg_settings_component *new =
+                        e->component ? named(settings, e->component->name) : NULL;
+
+                if (e->component && !new)
+                        end_entry(e);
+                e->component = new;
         }
         for (size_t i = 0; i < settings->n_components; i++) {
                 const struct lkg_settings_component *component = &settings->components[i];
-                int one = 0;
+                int one = find(c, component) ? 0 : begin_entry(c, component);
 
-                entries[i] = take_entry(c, component->name);
-                if (!entries[i])
-                        one = entry_new(c, component, &entries[i]);
                 if (one < 0)
-                        r = one; /* this one is not restarted; the others are */
+                        r = one;
+                else
+                        adapt(find(c, component));
         }
-        free_entries(c->entries, c->n_entries); /* components that were removed */
-        c->entries = entries;
-        c->n_entries = settings->n_components;
-        for (size_t i = 0; i < c->n_entries; i++)
-                if (c->entries[i])
-                        adapt(c->entries[i], &settings->components[i]);
         return r;
 }
 
 void lkg_consumer_enable(struct lkg_consumer *c)
 {
         c->enabled = true;
-        for (size_t i = 0; i < c->n_entries; i++)
-                if (c->entries[i] && is_restarted(c->entries[i]))
-                        arm(c->entries[i]);
+        for (struct entry *e = c->entries; e < c->entries + LKG_ARRAY_SIZE(c->entries); e++)
+                if (e->component && is_restarted(e))
+                        arm(e);
 }
 
 /* ---- requests ---- */
@@ -362,7 +333,8 @@ static uint64_t jitter_ns(const struct lkg_consumer *c, const char *component)
 
 void lkg_consumer_request(struct lkg_consumer *c, uint32_t index, uint64_t generation, bool remote)
 {
-        struct entry *e = index < c->n_entries ? c->entries[index] : NULL;
+        struct entry *e =
+                index < c->settings->n_components ? find(c, &c->settings->components[index]) : NULL;
         const struct lkg_log_fields fields = e ? fields_of(e, generation) : (struct lkg_log_fields){ 0 };
         uint64_t delay_ns;
 
@@ -370,15 +342,16 @@ void lkg_consumer_request(struct lkg_consumer *c, uint32_t index, uint64_t gener
                 return;
         if (generation == 0) {
                 if (e->plan.wanted)
-                        lkg_log(LOG_INFO, &fields, "the restart of %s is not needed any more", e->name);
+                        lkg_log(LOG_INFO, &fields, "the restart of %s is not needed any more",
+                                e->component->name);
                 lkg_plan_withdraw(&e->plan);
                 arm(e);
                 return;
         }
-        delay_ns = remote ? jitter_ns(c, e->name) : 0;
+        delay_ns = remote ? jitter_ns(c, e->component->name) : 0;
         lkg_plan_request(&e->plan, generation, delay_ns, lkg_boottime_ns());
-        lkg_log(LOG_INFO, &fields, "%s is to be restarted for generation %" PRIu64 " (%s)", e->name,
-                generation, lkg_settings_restart_word(e->component->restart));
+        lkg_log(LOG_INFO, &fields, "%s is to be restarted for generation %" PRIu64 " (%s)",
+                e->component->name, generation, lkg_settings_restart_word(e->component->restart));
         arm(e);
 }
 
@@ -398,7 +371,9 @@ struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *c)
 {
         if (!c)
                 return NULL;
-        free_entries(c->entries, c->n_entries);
+        for (struct entry *e = c->entries; e < c->entries + LKG_ARRAY_SIZE(c->entries); e++)
+                if (e->component)
+                        end_entry(e);
         free(c);
         return NULL;
 }

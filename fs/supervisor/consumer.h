@@ -40,7 +40,7 @@ struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *consumer);
  * @settings: borrowed until the next call
  *
  * Plans that an earlier lkgfsd left are read when their component is first seen.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -errno: not all of them can be restarted.
  */
 int lkg_consumer_configure(struct lkg_consumer *consumer, const struct lkg_settings *settings);
 /** lkg_consumer_enable() - the view is served: planned restarts may be carried out. */

@@ -3,8 +3,6 @@
  * When a component is restarted: requests, limits, failures, jitter, and what a successor reads. Time is
  * simulated. Rule: docs/specification.md 4.15.
  */
-#include <limits.h>
-
 #include "unit.h"
 #include "fs/supervisor/consumer-plan.h"
 
@@ -14,7 +12,7 @@
 static const struct lkg_plan_limits limits = { .min_interval_ns = 60 * S, .max_per_hour = 3 };
 
 struct step {
-        enum { REQUEST, WITHDRAW, BEGIN, DONE, FAILED, INTERRUPTED } event;
+        enum { REQUEST, WITHDRAW, BEGIN, DONE, FAILED } event;
         uint64_t now_ns, generation, delay_ns;
         uint64_t want_due_ns;     /* after it */
         uint64_t want_generation; /* that is planned or running */
@@ -45,9 +43,6 @@ static void play(const struct step *steps, size_t n)
                         break;
                 case FAILED:
                         assert_int_equal(lkg_plan_end(plan, false), step->want_due_ns != LKG_PLAN_NEVER);
-                        break;
-                case INTERRUPTED:
-                        assert_int_equal(lkg_plan_interrupted(plan), step->want_due_ns != LKG_PLAN_NEVER);
                         break;
                 }
                 due_ns = lkg_plan_due(plan, &limits);
@@ -116,7 +111,7 @@ TEST(test_failures)
         /* Failed restarts count for the hour, too. */
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { FAILED, 1005 * S, 0, 0, 1060 * S, 1 }, { BEGIN, 1060 * S, 0, 0, LKG_PLAN_NEVER, 1 },
-             { INTERRUPTED, 1061 * S, 0, 0, 1120 * S, 1 }, { BEGIN, 1120 * S, 0, 0, LKG_PLAN_NEVER, 1 },
+             { FAILED, 1061 * S, 0, 0, 1120 * S, 1 }, { BEGIN, 1120 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { FAILED, 1121 * S, 0, 0, 4600 * S, 1 });
         /* A new request starts counting again. */
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
@@ -207,12 +202,12 @@ TEST(test_a_successor_goes_on)
         text = formatted(plan);
         assert_string_equal(text, "boot_id=" BOOT
                                   "\nplanned_generation=8\nnot_before_ns=1020000000000\nretries=0\n"
-                                  "running_generation=7\nrunning_retries=1\n"
+                                  "running_generation=7\n"
                                   "asked_ns=900000000000\nasked_ns=960000000000\n");
         lkg_plan_parse(text, BOOT, 1000 * S, 300 * S, again);
         copy = formatted(again);
         assert_string_equal(copy, text);
-        assert_true(lkg_plan_interrupted(again));
+        assert_true(lkg_plan_end(again, false));
         assert_int_equal(lkg_plan_due(again, &limits), 1020 * S);
         lkg_plan_parse(text, "another boot", 1000 * S, 300 * S, again); /* the component has started since */
         assert_false(again->wanted || again->running);
@@ -237,7 +232,8 @@ TEST(test_plans_that_cannot_be_true)
                 { "boot_id=" BOOT "\nplanned_generation=3\nasked_ns=990000000000\nasked_ns=1\n", 1050 * S },
                 { "boot_id=" BOOT "\nplanned_generation=3\nfrom_the_future=1\n=\n\n\nno equals", 0 },
                 { "boot_id=\nplanned_generation=3\n", LKG_PLAN_NEVER },
-                { "boot_id=" BOOT "\nrunning_generation=3\nrunning_retries=99999999999\n", LKG_PLAN_NEVER },
+                { "boot_id=" BOOT "\nplanned_generation=3\nretries=99999999999\nrunning_generation=3\n",
+                  LKG_PLAN_NEVER },
         };
         struct lkg_plan *plan = calloc(1, sizeof(*plan));
 
@@ -248,7 +244,7 @@ TEST(test_plans_that_cannot_be_true)
                         fail_msg("%s: due %llu", cases[i].text,
                                  (unsigned long long)lkg_plan_due(plan, &limits));
         }
-        assert_false(lkg_plan_interrupted(plan)); /* the last one: failed too often already */
+        assert_false(lkg_plan_end(plan, false)); /* the last one: failed too often already */
         lkg_plan_parse("boot_id=\nplanned_generation=3\n", "", 1000 * S, 0, plan); /* an unknown boot */
         assert_false(plan->wanted);
         free(plan);
