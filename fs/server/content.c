@@ -159,10 +159,11 @@ static void go_through(uint32_t owner)
         uint32_t cursor = FUSE_ROOT_ID + 1;
         size_t n;
 
-        while (lkg_nodes_are_many(owner) && (n = lkg_nodes_of_owner(owner, &cursor, names, BATCH)) > 0)
+        while (lkg_nodes_ask(owner, lkg_quota_is_half_used) &&
+               (n = lkg_nodes_of_owner(owner, &cursor, names, BATCH)) > 0)
                 for (size_t i = 0; i < n; i++)
                         lkg_kernel_forget_name(names[i].parent, names[i].name);
-        if (lkg_nodes_are_nearly_used(owner) && !lkg_held_any())
+        if (lkg_nodes_ask(owner, lkg_quota_is_nearly_used) && !lkg_held_any())
                 lkg_kept_forget_names();
 }
 

@@ -243,8 +243,9 @@ int lkg_node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg
                      const char *bytes, struct lkg_node **ret);
 uint32_t lkg_nodes_next(uint32_t i);
 size_t lkg_nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max);
-bool lkg_nodes_are_many(uint32_t owner);
-bool lkg_nodes_are_nearly_used(uint32_t owner);
+struct quota;
+/** lkg_nodes_ask() - one of the questions of quota.h about the nodes of @owner. */
+bool lkg_nodes_ask(uint32_t owner, bool (*is)(const struct quota *quota, uint32_t owner));
 int lkg_node_reserve(uid_t uid);
 void lkg_node_unreserve(void);
 /** lkg_node_keep() - a successor needs a descriptor: the node is open and may lose its last name. */
@@ -339,7 +340,6 @@ bool lkg_caller_may_change(const struct fuse_ctx *ctx);
 int lkg_caller_may_command(const struct fuse_ctx *ctx);
 /** lkg_caller_owner() - the owner for quota.h. Reads /proc for root. */
 uint32_t lkg_caller_owner(const struct fuse_ctx *ctx);
-struct quota;
 /** lkg_caller_share() - the same, but reads /proc only if @quota is crowded. */
 uint32_t lkg_caller_share(const struct fuse_ctx *ctx, const struct quota *quota);
 /** lkg_caller_is_root() - in the initial user namespace, whatever its mount namespace. */
@@ -383,9 +383,14 @@ void lkg_opener_told(const struct lkg_message *started); /* the engine knows of 
 /** lkg_opener_refuse() - may question @started->ticket be answered with ESTALE? Once per process. */
 bool lkg_opener_refuse(const struct lkg_message *started);
 
-/* source-path.c */
-/** lkg_source_stat() - as the kernel has it cached, without asking the file system. Return: 0 or -errno. */
-int lkg_source_stat(int dirfd, const char *name, int flags, struct stat *ret);
+/**
+ * lkg_source_stat() - as the kernel has it cached, without asking the file system. Return: 0 or -errno.
+ * Source: fs/stat.c, vfs_statx(), takes the flags of statx(2) from fstatat(2), too.
+ */
+static inline int lkg_source_stat(int dirfd, const char *name, int flags, struct stat *ret)
+{
+        return fstatat(dirfd, name, ret, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT) < 0 ? -errno : 0;
+}
 /**
  * lkg_source_open_path() - open() that does not wait for a lease, except in a helper.
  * Return: a descriptor; -errno; -EAGAIN with task.again: a helper has to do it.

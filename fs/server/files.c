@@ -218,6 +218,30 @@ struct lkg_file *lkg_file_get(uint64_t fh)
         return record(fh, &index);
 }
 
+/* O_NONBLOCK is only for open(): reads must wait, on any file system. */
+static int become_blocking(int fd, int flags)
+{
+        if (!(flags & O_NONBLOCK))
+                (void)fcntl(fd, F_SETFL, flags & O_APPEND);
+        return fd;
+}
+
+int lkg_source_open_path(const char *path, int flags)
+{
+        int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+
+        if (fd >= 0)
+                return become_blocking(fd, flags);
+        if (errno != EWOULDBLOCK || (flags & O_NONBLOCK))
+                return -errno;
+        if (!task.may_block) {
+                task.again = true;
+                return -EAGAIN;
+        }
+        fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+        return fd < 0 ? -errno : fd;
+}
+
 int lkg_file_fd(uint64_t fh)
 {
         uint32_t index;

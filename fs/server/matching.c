@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the rules of a component name: a unit or a control group, and a program (start.c asks). */
 #include <fnmatch.h>
-#include <limits.h>
 #include <sys/prctl.h>
 
+#include <lkg/text.h>
+
 #include "file-server.h"
+
+#define CGROUP_MAX 8192 /* as long as the whole text */
 
 /* ---- units and control groups ---- */
 
@@ -26,44 +29,14 @@
  * unit runs: containers, not the component.
  */
 
-struct name {
-        const char *text;
-        size_t size;
-};
-
-/* The next name of the path that ends at @end; empty = no more. */
-static struct name next_name(const char **at, const char *end)
+static bool ends(const char *name, const char *suffix)
 {
-        struct name name;
+        size_t size = strlen(name), n = strlen(suffix);
 
-        while (*at < end && **at == '/')
-                (*at)++;
-        name.text = *at;
-        while (*at < end && **at != '/')
-                (*at)++;
-        name.size = (size_t)(*at - name.text);
-        return name;
+        return size > n && strcmp(name + size - n, suffix) == 0;
 }
 
-static bool is(struct name name, const char *text)
-{
-        return name.size == strlen(text) && memcmp(name.text, text, name.size) == 0;
-}
-
-static bool ends(struct name name, const char *suffix)
-{
-        size_t size = strlen(suffix);
-
-        return name.size > size && memcmp(name.text + name.size - size, suffix, size) == 0;
-}
-
-/* A name that would clash with a file of the cgroup file system has a `_` in front. */
-static struct name unescape(struct name name)
-{
-        return name.size > 1 && name.text[0] == '_' ? (struct name){ name.text + 1, name.size - 1 } : name;
-}
-
-static bool is_unit(struct name name)
+static bool is_unit(const char *name)
 {
         static const char *const suffixes[] = { ".service", ".scope", ".mount", ".socket", ".swap" };
 
@@ -73,73 +46,74 @@ static bool is_unit(struct name name)
         return false;
 }
 
-/* Nothing, or one name that belongs to the unit itself. */
-static bool own_rest(const char *at, const char *end)
+/* The next name of a path, which it changes; NULL: no more. */
+static char *next_name(char **path)
 {
-        struct name name = next_name(&at, end);
+        char *name;
 
-        if (name.size == 0)
-                return true;
-        return name.text[0] != '.' && !is_unit(name) && !ends(name, ".slice") &&
-               next_name(&at, end).size == 0;
+        do
+                name = strsep(path, "/");
+        while (name && !*name);
+        return name;
 }
 
-static bool path_in_unit(const char *path, const char *end, const char *unit)
+/* Nothing, or one name that belongs to the unit itself. */
+static bool own_rest(char *path)
 {
-        for (;;) {
-                struct name name = unescape(next_name(&path, end));
+        const char *name = next_name(&path);
 
-                if (name.size == 0)
-                        return false;
-                if (is(name, unit))
-                        return own_rest(path, end);
+        return !name || (name[0] != '.' && !is_unit(name) && !ends(name, ".slice") && !next_name(&path));
+}
+
+/* A name that would clash with a file of the cgroup file system has a `_` in front. */
+static bool path_in_unit(char *path, const char *unit)
+{
+        const char *name;
+
+        while ((name = next_name(&path))) {
+                name += name[0] == '_' && name[1];
+                if (strcmp(name, unit) == 0)
+                        return own_rest(path);
                 if (is_unit(name))
                         return false;
         }
+        return false;
 }
 
-/* The path of the next line of the unified hierarchy or of systemd's own. false = no more lines. */
-static bool next_path(const char **line, const char **ret_path, const char **ret_end)
+/* The path of the next complete line of the unified hierarchy or of systemd's own. Return: false: no more lines. */
+static bool next_path(const char **line, char ret[static CGROUP_MAX])
 {
-        static const char *const kinds[] = { "", "name=systemd" };
-
         for (const char *end; (end = strchr(*line, '\n'));) {
-                const char *first = memchr(*line, ':', (size_t)(end - *line));
-                const char *second = first ? memchr(first + 1, ':', (size_t)(end - first - 1)) : NULL;
-                struct name kind = { first ? first + 1 : "", second ? (size_t)(second - first - 1) : 0 };
+                const char *kind = memchr(*line, ':', (size_t)(end - *line));
+                const char *path = kind ? memchr(kind + 1, ':', (size_t)(end - kind - 1)) : NULL;
 
                 *line = end + 1;
-                for (size_t i = 0; second && i < LKG_ARRAY_SIZE(kinds); i++)
-                        if (is(kind, kinds[i])) {
-                                *ret_path = second + 1;
-                                *ret_end = end;
-                                return true;
-                        }
+                if (path &&
+                    (lkg_span_is(lkg_span(kind + 1, (size_t)(path - kind - 1)), "") ||
+                     lkg_span_is(lkg_span(kind + 1, (size_t)(path - kind - 1)), "name=systemd")) &&
+                    snprintf(ret, CGROUP_MAX, "%.*s", (int)(end - path - 1), path + 1) < CGROUP_MAX)
+                        return true;
         }
         return false;
 }
 
 bool lkg_unit_holds(const char *cgroups, const char *unit)
 {
-        const char *path, *end;
+        char path[CGROUP_MAX];
 
-        while (*unit && next_path(&cgroups, &path, &end))
-                if (path_in_unit(path, end, unit))
+        while (*unit && next_path(&cgroups, path))
+                if (path_in_unit(path, unit))
                         return true;
         return false;
 }
 
 bool lkg_cgroup_matches(const char *cgroups, const char *pattern)
 {
-        const char *path, *end;
-        char copy[PATH_MAX];
+        char path[CGROUP_MAX];
 
-        while (next_path(&cgroups, &path, &end)) {
-                if (snprintf(copy, sizeof(copy), "%.*s", (int)(end - path), path) >= (int)sizeof(copy))
-                        continue;
-                if (fnmatch(pattern, copy, FNM_PATHNAME | FNM_PERIOD | FNM_NOESCAPE) == 0)
+        while (next_path(&cgroups, path))
+                if (fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD | FNM_NOESCAPE) == 0)
                         return true;
-        }
         return false;
 }
 

@@ -229,7 +229,7 @@ size_t lkg_nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *nam
         return n;
 }
 
-static bool ask_quota(bool (*is)(const struct quota *q, uint32_t owner), uint32_t owner)
+bool lkg_nodes_ask(uint32_t owner, bool (*is)(const struct quota *q, uint32_t owner))
 {
         bool yes;
 
@@ -237,16 +237,6 @@ static bool ask_quota(bool (*is)(const struct quota *q, uint32_t owner), uint32_
         yes = is(&quota, owner);
         (void)pthread_mutex_unlock(&server.nodes_lock);
         return yes;
-}
-
-bool lkg_nodes_are_many(uint32_t owner)
-{
-        return ask_quota(lkg_quota_is_half_used, owner);
-}
-
-bool lkg_nodes_are_nearly_used(uint32_t owner)
-{
-        return ask_quota(lkg_quota_is_nearly_used, owner);
 }
 
 /* Lock held. Are these 64 nodes above those that are taken next, and unused, with memory? */
@@ -485,20 +475,23 @@ int lkg_nodes_init(void)
 
 /* --- source nodes --- */
 
+/* Room for a file handle as the kernel takes it. */
+union handle {
+        struct file_handle head;
+        char bytes[sizeof(struct file_handle) + LKG_HANDLE_MAX];
+};
+
+/* Without one, on a file system that has none, the node is found again by its name. */
 static void remember_handle(struct lkg_node *node, int fd)
 {
-        union {
-                struct file_handle handle;
-                char bytes[sizeof(struct file_handle) + LKG_HANDLE_MAX];
-        } u;
+        union handle u = { .head.handle_bytes = LKG_HANDLE_MAX };
         int mount_id;
 
-        u.handle.handle_bytes = LKG_HANDLE_MAX;
-        if (name_to_handle_at(fd, "", &u.handle, &mount_id, AT_EMPTY_PATH) < 0)
-                return; /* this file system has no handles: found again by name */
-        memcpy(node->handle, u.handle.f_handle, u.handle.handle_bytes);
-        node->handle_type = u.handle.handle_type;
-        node->handle_size = u.handle.handle_bytes;
+        if (name_to_handle_at(fd, "", &u.head, &mount_id, AT_EMPTY_PATH) < 0)
+                return;
+        memcpy(node->handle, u.head.f_handle, u.head.handle_bytes);
+        node->handle_type = u.head.handle_type;
+        node->handle_size = u.head.handle_bytes;
 }
 
 static bool same_handle(const struct lkg_node *node, const struct lkg_node *now)
@@ -508,26 +501,14 @@ static bool same_handle(const struct lkg_node *node, const struct lkg_node *now)
                 memcmp(now->handle, node->handle, now->handle_size) == 0);
 }
 
-static void copy_handle(struct lkg_node *node, const struct lkg_node *from)
-{
-        memcpy(node->handle, from->handle, from->handle_size);
-        node->handle_type = from->handle_type;
-        node->handle_size = from->handle_size;
-}
-
 static int open_by_handle(const struct lkg_node *node)
 {
-        union {
-                struct file_handle handle;
-                char bytes[sizeof(struct file_handle) + LKG_HANDLE_MAX];
-        } u;
+        union handle u = { .head.handle_bytes = node->handle_size, .head.handle_type = node->handle_type };
 
         if (node->handle_size == 0)
                 return -ESTALE;
-        u.handle.handle_bytes = node->handle_size;
-        u.handle.handle_type = node->handle_type;
-        memcpy(u.handle.f_handle, node->handle, node->handle_size);
-        return open_by_handle_at(server.source, &u.handle, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+        memcpy(u.head.f_handle, node->handle, node->handle_size);
+        return open_by_handle_at(server.source, &u.head, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 }
 
 static bool is_inode(int fd, const struct lkg_node *node)
@@ -695,7 +676,9 @@ int lkg_node_source(uint64_t parent, const char *name, int *fd, const struct sta
                 node->dev = st->st_dev;
                 node->ino = st->st_ino;
                 node->mode = st->st_mode;
-                copy_handle(node, &now);
+                memcpy(node->handle, now.handle, sizeof(node->handle));
+                node->handle_type = now.handle_type;
+                node->handle_size = now.handle_size;
                 set_name(node, parent, name);
                 atomic_store(&fds[lkg_node_index(node)], LKG_STEAL_FD(*fd) + 1);
                 publish(node, LKG_NODE_SOURCE);

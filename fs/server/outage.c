@@ -338,14 +338,33 @@ static int say_nothing(const struct outage_words *w, struct lkg_buf *buf)
         return lkg_json_write_line(&json, buf);
 }
 
+/*
+ * The text of @words->entry as it is told here; @old: the engine's, NULL = none.
+ * Return: 0; -ENOENT: it is @old; another -errno.
+ */
+static int make_node(const struct outage_words *words, const struct told *file, const char *old,
+                     int64_t mtime_ns, struct lkg_node **ret)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_entry changed = *words->entry;
+        int r = file ? file->say(words, old ? old : "", &buf) : say_nothing(words, &buf);
+
+        if (r < 0 || lkg_buf_failed(&buf))
+                return r < 0 ? r : -ENOMEM;
+        if (!buf.data || (old && strcmp(buf.data, old) == 0))
+                return -ENOENT;
+        changed.size = buf.size;
+        changed.mtime_ns = mtime_ns;
+        r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
+        return r < 0 ? r : lkg_node_virtual(LKG_NODE_CONTENT, changed.path, &changed, buf.data, ret);
+}
+
 int lkg_outage_answer(const struct lkg_publication *publication, const struct lkg_entry *entry,
                       struct lkg_node **ret)
 {
         const struct told *file = find_told(publication, entry);
         struct lkg_node *last = lkg_node_last(entry->path);
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *old = NULL;
-        struct lkg_entry changed = *entry;
         struct outage_words words;
         int r = 0;
 
@@ -354,30 +373,18 @@ int lkg_outage_answer(const struct lkg_publication *publication, const struct lk
                 return 0;
         }
         fill_words(publication, entry, lkg_health_is_down(lkg_boottime_ns()), &words);
-        if (last)
+        if (last) {
                 r = read_last(last, &old);
-        if (r >= 0 && file)
-                r = file->say(&words, old ? old : "", &buf);
-        else if (r >= 0)
-                r = say_nothing(&words, &buf);
-        if (last)
                 lkg_node_forget(last, 1);
-        if (r >= 0 && lkg_buf_failed(&buf))
-                r = -ENOMEM;
-        if (r >= 0)
-                r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
-        changed.size = buf.size;
-        changed.mtime_ns = (int64_t)silent_since(publication);
-        return r < 0 ? r : lkg_node_virtual(LKG_NODE_CONTENT, entry->path, &changed, buf.data, ret);
+        }
+        return r < 0 ? r : make_node(&words, file, old, (int64_t)silent_since(publication), ret);
 }
 
 int lkg_outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
                     struct lkg_node **ret)
 {
         const struct told *file = find_told(publication, entry);
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *old = NULL;
-        struct lkg_entry changed = *entry;
         struct outage_words words;
         int64_t heard_ns;
         int r;
@@ -386,16 +393,9 @@ int lkg_outage_node(const struct lkg_publication *publication, const struct lkg_
                 return -ENOENT;
         fill_words(publication, entry,
                    entry->flags & LKG_ENTRY_ANSWERED ? false : lkg_health_find_out(lkg_link_ask), &words);
-        r = read_entry(entry, &old);
-        if (r >= 0)
-                r = file->say(&words, old, &buf);
-        if (r < 0)
-                return r;
-        if (lkg_buf_failed(&buf) || !buf.data || strcmp(buf.data, old) == 0)
-                return -ENOENT;
         heard_ns = (int64_t)atomic_load(&health()->heard_wall_ns);
-        changed.size = buf.size;
-        changed.mtime_ns = heard_ns > entry->mtime_ns ? heard_ns : entry->mtime_ns;
-        r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
-        return r < 0 ? r : lkg_node_virtual(LKG_NODE_CONTENT, entry->path, &changed, buf.data, ret);
+        r = read_entry(entry, &old);
+        return r < 0 ? r
+                     : make_node(&words, file, old, heard_ns > entry->mtime_ns ? heard_ns : entry->mtime_ns,
+                                 ret);
 }

@@ -22,7 +22,6 @@
  * unit.
  */
 #define STRANGER_TRUST_NS (LKG_NSEC_PER_MSEC / 5)
-#define STRANGER_AGAIN_NS LKG_NSEC_PER_SEC
 
 static bool is_match_rule(const struct lkg_rule *rule, unsigned component)
 {
@@ -86,19 +85,13 @@ static bool watched(const struct lkg_publication *publication, unsigned componen
         return false;
 }
 
-/*
- * Threads that were examined: a direct-mapped cache, where a collision only costs another look. An open
- * /proc/<tid> is bound to the thread, not to its number: the link `exe` disappears with the thread and
- * changes with execve().
- */
+/* Threads that were examined: a direct-mapped cache, where a collision only costs another look. */
 static struct seen {
         int tid;
         unsigned component;
-        int proc; /* O_PATH of /proc/<tid>, stored as fd + 1 */
         bool recognised;
         uint64_t generation; /* the last one that the engine knows it has opened */
-        uint64_t exe;        /* hash of the link */
-        uint64_t looked_ns, checked_ns;
+        uint64_t looked_ns;
 } seen[SEEN_SLOTS];
 static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: seen. A leaf. */
 
@@ -107,37 +100,16 @@ static struct seen *seen_slot(int tid, unsigned component)
         return &seen[((unsigned)tid * 31u + component) % SEEN_SLOTS];
 }
 
-/* 0: the process has ended. */
-static uint64_t hash_exe(int proc)
-{
-        char exe[PATH_MAX];
-        ssize_t n = readlinkat(proc, "exe", exe, sizeof(exe));
-
-        return n > 0 ? lkg_hash(0, exe, (size_t)n) | 1 : 0;
-}
-
-/* Lock held. Is the cached result still valid at @now_ns? */
-static bool still_same(struct seen *s, uint64_t now_ns)
-{
-        if (!s->recognised && now_ns - s->looked_ns >= STRANGER_AGAIN_NS)
-                return false;
-        if (now_ns - s->checked_ns < (s->recognised ? TRUST_NS : STRANGER_TRUST_NS))
-                return true;
-        if (s->proc <= 0 || s->exe == 0 || hash_exe(s->proc - 1) != s->exe)
-                return false;
-        s->checked_ns = now_ns;
-        return true;
-}
-
 /* Is there nothing to do for this open, because it is another process, or the engine knows it? */
 static bool settled(int tid, const struct lkg_node *node)
 {
-        struct seen *s = seen_slot(tid, node->component);
+        const struct seen *s = seen_slot(tid, node->component);
         uint64_t now_ns = atomic_load_explicit(&task.slot->since_ns, memory_order_relaxed);
         bool yes;
 
         (void)pthread_mutex_lock(&seen_lock);
-        yes = s->tid == tid && s->component == node->component && still_same(s, now_ns) &&
+        yes = s->tid == tid && s->component == node->component &&
+              now_ns - s->looked_ns < (s->recognised ? TRUST_NS : STRANGER_TRUST_NS) &&
               (!s->recognised || s->generation >= node->generation);
         (void)pthread_mutex_unlock(&seen_lock);
         return yes;
@@ -145,26 +117,9 @@ static bool settled(int tid, const struct lkg_node *node)
 
 static void remember(int tid, unsigned component, bool recognised, uint64_t generation)
 {
-        struct seen *s = seen_slot(tid, component);
-        uint64_t now_ns = lkg_boottime_ns(), exe;
-        char path[64];
-        int fd;
-
-        (void)snprintf(path, sizeof(path), "/proc/%d", tid);
-        fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        exe = fd < 0 ? 0 : hash_exe(fd);
         (void)pthread_mutex_lock(&seen_lock);
-        lkg_close(s->proc - 1);
-        *s = (struct seen){
-                .tid = tid,
-                .component = component,
-                .proc = fd < 0 ? 0 : fd + 1,
-                .recognised = recognised,
-                .generation = generation,
-                .exe = exe,
-                .looked_ns = now_ns,
-                .checked_ns = now_ns,
-        };
+        *seen_slot(tid, component) =
+                (struct seen){ tid, component, recognised, generation, lkg_boottime_ns() };
         (void)pthread_mutex_unlock(&seen_lock);
 }
 
