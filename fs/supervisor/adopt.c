@@ -37,9 +37,8 @@ static const int numbers_in_server[N_FDS] = {
 
 struct found {
         int fds[N_FDS];
-        int channel;   /* to the file server */
-        bool complete; /* all four have been received */
-        bool living;   /* a file server is serving, whether it hands over its descriptors or not */
+        int channel; /* to the file server */
+        bool living; /* a file server is serving, whether it hands over its descriptors or not */
 };
 
 static void found_deinit(struct found *found)
@@ -85,7 +84,6 @@ static void from_store(struct found *found)
                 free(given[i]);
         }
         free(given);
-        found->complete = all_there(found->fds);
 }
 
 static int connect_server(const struct lkg_supervisor *s)
@@ -186,10 +184,7 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
         r = lkg_adopt_receive(s, found->channel, found->fds);
         if (r < 0) {
                 lkg_log_warning("the running file server does not hand over (%s)", strerror(-r));
-                if (!found->complete)
-                        r = fetch(found);
-                else
-                        r = 0;
+                r = all_there(found->fds) ? 0 : fetch(found);
                 if (r < 0 && is_dying(found)) {
                         found->channel = lkg_close(found->channel);
                         return 0;
@@ -201,7 +196,7 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
                                         "`umount -l %s` ends it",
                                         s->mount_point, s->mount_point);
         }
-        found->complete = found->living = true;
+        found->living = true;
         return 0;
 }
 
@@ -267,7 +262,7 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
         } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
                 discard(s, shared, "its view is not mounted any more");
         } else if (!lkg_connection_agrees(shared)) {
-                s->predecessor = shared; /* records of openers and tickets remain valid */
+                (void)munmap(shared, sizeof(*shared));
                 return replace_view(s, found, err);
         } else {
                 *ret_shared = shared;
@@ -342,7 +337,7 @@ int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err)
                 found.fds[i] = -EBADF;
         from_store(&found);
         r = from_server(s, &found, err);
-        if (r != 0 || !found.complete)
+        if (r != 0 || !all_there(found.fds))
                 return r;
         r = judge(s, &found, &shared, &mount_id, err);
         if (r != 0 || !shared)

@@ -252,7 +252,7 @@ static void load_plan(struct entry *e)
                         lkg_plan_end(&e->plan, /* done= */ false) ? "; it is asked for again" : "");
 }
 
-/* Return: 0; -errno: this one is not restarted; the others are. */
+/* Return: 0; -errno: not a reason to stop serving the view, nor for the others. */
 static int begin_entry(struct lkg_consumer *c, const struct lkg_settings_component *component)
 {
         struct entry *e = find(c, NULL);
@@ -284,10 +284,8 @@ static const struct lkg_settings_component *named(const struct lkg_settings *set
         return NULL;
 }
 
-int lkg_consumer_configure(struct lkg_consumer *c, const struct lkg_settings *settings)
+void lkg_consumer_configure(struct lkg_consumer *c, const struct lkg_settings *settings)
 {
-        int r = 0;
-
         c->settings = settings;
         for (struct entry *e = c->entries; e < c->entries + LKG_ARRAY_SIZE(c->entries); e++) {
                 const struct lkg_settings_component *new =
@@ -299,14 +297,13 @@ int lkg_consumer_configure(struct lkg_consumer *c, const struct lkg_settings *se
         }
         for (size_t i = 0; i < settings->n_components; i++) {
                 const struct lkg_settings_component *component = &settings->components[i];
-                int one = find(c, component) ? 0 : begin_entry(c, component);
+                int r = find(c, component) ? 0 : begin_entry(c, component);
 
-                if (one < 0)
-                        r = one;
+                if (r < 0)
+                        lkg_log_error("%s cannot be restarted: %s", component->name, strerror(-r));
                 else
                         adapt(find(c, component));
         }
-        return r;
 }
 
 void lkg_consumer_enable(struct lkg_consumer *c)
@@ -355,7 +352,7 @@ void lkg_consumer_request(struct lkg_consumer *c, uint32_t index, uint64_t gener
         arm(e);
 }
 
-struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd)
+struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd, const struct lkg_settings *settings)
 {
         struct lkg_consumer *c = calloc(1, sizeof(*c));
 
@@ -364,6 +361,7 @@ struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd)
         c->event = event;
         c->runtime_fd = runtime_fd;
         lkg_boot_id(c->boot_id);
+        lkg_consumer_configure(c, settings);
         return c;
 }
 

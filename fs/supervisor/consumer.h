@@ -28,21 +28,20 @@ struct lkg_consumer;
  * lkg_consumer_new() - create one; nothing is restarted before lkg_consumer_enable().
  * @event:      borrowed
  * @runtime_fd: the private runtime directory; borrowed, at LKG_FD_BASE or above
+ * @settings:   as in lkg_consumer_configure()
  *
  * Return: NULL: out of memory.
  */
-struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd);
+struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd, const struct lkg_settings *settings);
 /** lkg_consumer_free() - end what runs. At most 1 s per component. */
 struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *consumer);
 
 /**
- * lkg_consumer_configure() - set the components, in the engine's order; plans are kept by name.
+ * lkg_consumer_configure() - set the components, in the engine's order; plans are kept by name. Those that an earlier lkgfsd left are
+ * read when their component is first seen.
  * @settings: borrowed until the next call
- *
- * Plans that an earlier lkgfsd left are read when their component is first seen.
- * Return: 0; -errno: not all of them can be restarted.
  */
-int lkg_consumer_configure(struct lkg_consumer *consumer, const struct lkg_settings *settings);
+void lkg_consumer_configure(struct lkg_consumer *consumer, const struct lkg_settings *settings);
 /** lkg_consumer_enable() - the view is served: planned restarts may be carried out. */
 void lkg_consumer_enable(struct lkg_consumer *consumer);
 /**

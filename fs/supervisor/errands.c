@@ -32,13 +32,9 @@
 static void tell_why(struct lkg_message *message, int r, const char *why)
 {
         message->result = r;
-        message->text_size =
-                (uint32_t)snprintf(message->text, WHY_MAX, "%.*s", (int)strcspn(why, "\n"), why);
-        if (message->text_size >= WHY_MAX)
-                message->text_size = WHY_MAX - 1;
-        for (uint32_t i = 0; i < message->text_size; i++)
-                if ((unsigned char)message->text[i] < 0x20 || message->text[i] == 0x7f)
-                        message->text[i] = '?';
+        (void)snprintf(message->text, WHY_MAX, "%.*s", (int)strcspn(why, "\n"), why);
+        message->text_size = (uint32_t)strlen(message->text);
+        lkg_blank_hidden(message->text, message->text_size, '?');
 }
 
 void lkg_exec_answer(int runtime_fd, struct lkg_helper *helper, int status, struct lkg_message *ret)

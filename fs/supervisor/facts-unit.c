@@ -39,50 +39,33 @@ static int read_list(sd_bus_message *m, struct lkg_strings *ret)
         return 0;
 }
 
-/* One command: s as <flags> and times that are not used here. @flags: the signature of the third member. */
-static int read_command(sd_bus_message *m, const char *flags, struct lkg_unit *unit)
+/* Only the first command is the component; further ones exist only for Type=oneshot. */
+static int read_commands(sd_bus_message *m, void *userdata)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings words = { 0 };
-        const char *path;
-        int r = sd_bus_message_read(m, "s", &path);
+        static const char command[] = "sasasttttuii", of_array[] = "(sasasttttuii)";
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings flags = { 0 };
+        struct lkg_unit *unit = userdata;
+        int r = sd_bus_message_enter_container(m, 'a', of_array);
 
         if (r >= 0)
-                r = read_list(m, &unit->argv);
-        if (r >= 0 && flags[0] == 'b')
-                r = sd_bus_message_skip(m, "b");
-        else if (r >= 0)
-                r = read_list(m, &words);
-        for (size_t i = 0; i < words.n_items; i++)
-                if (strcmp(words.items[i], "no-env-expand") == 0)
-                        unit->verbatim = true;
-        return r < 0 ? r : sd_bus_message_skip(m, "ttttuii");
-}
-
-/* Only the first command is the component; further ones exist only for Type=oneshot. */
-static int read_commands(sd_bus_message *m, const char *flags, struct lkg_unit *unit)
-{
-        const char *item = flags[0] == 'b' ? "sasbttttuii" : "sasasttttuii";
-        const char *array = flags[0] == 'b' ? "(sasbttttuii)" : "(sasasttttuii)";
-        bool first = true;
-        int r = sd_bus_message_enter_container(m, 'a', array);
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', item)) > 0) {
-                r = first ? read_command(m, flags, unit) : sd_bus_message_skip(m, item);
-                first = false;
+                r = sd_bus_message_enter_container(m, 'r', command);
+        if (r > 0) {
+                r = sd_bus_message_skip(m, "s");
+                if (r >= 0)
+                        r = read_list(m, &unit->argv);
+                if (r >= 0)
+                        r = read_list(m, &flags);
+                if (r >= 0)
+                        r = sd_bus_message_skip(m, "ttttuii");
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
+        for (size_t i = 0; i < flags.n_items; i++)
+                if (strcmp(flags.items[i], "no-env-expand") == 0)
+                        unit->verbatim = true;
+        while (r >= 0 && (r = sd_bus_message_at_end(m, /* complete= */ 0)) == 0)
+                r = sd_bus_message_skip(m, of_array);
         return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int read_exec_start(sd_bus_message *m, void *unit)
-{
-        return read_commands(m, "b", unit);
-}
-
-static int read_exec_start_ex(sd_bus_message *m, void *unit)
-{
-        return read_commands(m, "as", unit);
 }
 
 static int read_environment(sd_bus_message *m, void *userdata)
@@ -136,8 +119,7 @@ struct property {
 };
 
 static const struct property unit_properties[] = {
-        { "ExecStart", "a(sasbttttuii)", read_exec_start, 0 },
-        { "ExecStartEx", "a(sasasttttuii)", read_exec_start_ex, 0 },
+        { "ExecStartEx", "a(sasasttttuii)", read_commands, 0 }, /* systemd 243 and later */
         { "Environment", "as", read_environment, 0 },
         { "EnvironmentFiles", "a(sb)", read_files, 0 },
 };

@@ -133,8 +133,7 @@ uint64_t lkg_mounts_below_in(char *text, const char *dir)
         uint64_t sum = 0;
 
         while (next(&text, &mount))
-                if (strcmp(mount.point, dir) != 0 && lkg_path_is_below(mount.point, dir) &&
-                    !lkg_mount_is_lkgfs(&mount))
+                if (lkg_path_below(mount.point, dir) && !lkg_mount_is_lkgfs(&mount))
                         sum += digest_of(&mount);
         return sum;
 }
@@ -245,13 +244,4 @@ int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret)
                 return -EOPNOTSUPP;
         *ret = stx.stx_mnt_id;
         return 0;
-}
-
-bool lkg_path_is_below(const char *path, const char *dir)
-{
-        size_t n = strlen(dir);
-
-        while (n > 0 && dir[n - 1] == '/')
-                n--;
-        return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0' || n == 0);
 }

@@ -76,6 +76,3 @@ bool lkg_mount_is_fuse(const struct lkg_mount *mount);
  * Return: 0; -errno.
  */
 int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret);
-
-/** lkg_path_is_below() - is @path equal to @dir or below it? Both absolute and normalised. */
-bool lkg_path_is_below(const char *path, const char *dir);

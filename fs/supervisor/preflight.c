@@ -149,6 +149,11 @@ int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
+static bool is_in(const char *path, const char *dir)
+{
+        return strcmp(path, dir) == 0 || lkg_path_below(path, dir);
+}
+
 /* Directories that must not contain each other. */
 static int check_directories(const struct lkg_supervisor *s, struct lkg_error *err)
 {
@@ -161,7 +166,7 @@ static int check_directories(const struct lkg_supervisor *s, struct lkg_error *e
                 if (dirs[i].path[0] != '/')
                         return lkg_fail(err, EX_CONFIG, 0, "%s '%s' is not an absolute path.", dirs[i].name,
                                         dirs[i].path);
-                if (lkg_path_is_below(dirs[i].path, s->mount_point))
+                if (is_in(dirs[i].path, s->mount_point))
                         return lkg_fail(err, EX_CONFIG, 0,
                                         "%s %s is below the mount point %s and would be hidden by the view; "
                                         "choose a directory outside.",
@@ -169,12 +174,12 @@ static int check_directories(const struct lkg_supervisor *s, struct lkg_error *e
         }
         if (s->source.over)
                 return 0;
-        if (lkg_path_is_below(s->mount_point, s->source.path))
+        if (is_in(s->mount_point, s->source.path))
                 return lkg_fail(err, EX_CONFIG, 0,
                                 "the mount point %s lies below sourceDir %s, so the view would contain "
                                 "itself; mount outside of it, or over %s.",
                                 s->mount_point, s->source.path, s->source.path);
-        if (lkg_path_is_below(s->source.path, s->mount_point))
+        if (is_in(s->source.path, s->mount_point))
                 return lkg_fail(err, EX_CONFIG, 0,
                                 "sourceDir %s is below the mount point %s and would be hidden by the view.",
                                 s->source.path, s->mount_point);

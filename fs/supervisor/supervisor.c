@@ -469,19 +469,6 @@ static int prepare_loop(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-static int prepare_consumer(struct lkg_supervisor *s, struct lkg_error *err)
-{
-        int r;
-
-        s->consumer = lkg_consumer_new(s->event, s->dirs.runtime);
-        if (!s->consumer)
-                return lkg_fail(err, EX_OSERR, ENOMEM, "prepare restarts of components");
-        r = lkg_consumer_configure(s->consumer, s->settings);
-        if (r < 0) /* not a reason to stop serving the view */
-                lkg_log_error("not every component can be restarted: %s", strerror(-r));
-        return 0;
-}
-
 /*
  * A dead view is replaced before the engine starts: callers wait from now on instead of failing, and
  * unmounting it later would propagate and remove what hides the view from the engine (engine-child.c).
@@ -556,11 +543,6 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
                 r = lkg_connection_handshake(&s->connection, err);
         if (r != 0)
                 return r;
-        if (s->predecessor) {
-                carry_over(s->connection.shared, s->predecessor);
-                (void)munmap(s->predecessor, sizeof(*s->predecessor));
-                s->predecessor = NULL;
-        }
         s->remounting = true; /* the engine waits: its namespace must be made after the old view is gone */
         enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_SERVER);
@@ -629,8 +611,8 @@ static int start(struct lkg_supervisor *s, struct lkg_error *err)
                 r = lkg_background_redirect(s, err);
         if (r == 0)
                 r = prepare_loop(s, err);
-        if (r == 0)
-                r = prepare_consumer(s, err);
+        if (r == 0 && !(s->consumer = lkg_consumer_new(s->event, s->dirs.runtime, s->settings)))
+                r = lkg_fail(err, EX_OSERR, ENOMEM, "prepare restarts of components");
         if (r == 0)
                 r = lkg_adopt(s, err);
         if (r != 0)

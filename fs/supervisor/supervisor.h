@@ -179,10 +179,9 @@ struct lkg_supervisor {
         enum lkg_phase phase;
         /* A file server without a supervisor may be running: do not remove files that it needs. */
         bool hands_off;
-        bool adopted;                   /* the view was already served when we started */
-        bool announced;                 /* READY=1 was sent */
-        bool replacing;                 /* a view of another build continues until ours replaces it */
-        struct lkg_shared *predecessor; /* its memory, if we can read it */
+        bool adopted;   /* the view was already served when we started */
+        bool announced; /* READY=1 was sent */
+        bool replacing; /* a view of another build continues until ours replaces it */
         /* the connection was aborted, and the next one is not attached yet */
         bool remounting;
         struct {

@@ -204,25 +204,18 @@ TEST(test_words_of_a_unit)
 
 /* ---- the service manager: a stand-in at the other end of a socket ---- */
 
-static int append_command(sd_bus_message *m, const char *name, bool extended)
+static int append_commands(sd_bus_message *m)
 {
-        const char *item = extended ? "sasasttttuii" : "sasbttttuii", *words = "kubelet";
-        const char *array = extended ? "a(sasasttttuii)" : "a(sasbttttuii)";
+        const char *words = "kubelet";
         int r = sd_bus_message_open_container(m, 'e', "sv");
 
-        r |= sd_bus_message_append(m, "s", name);
-        r |= sd_bus_message_open_container(m, 'v', array);
-        r |= sd_bus_message_open_container(m, 'a', array + 1);
-        for (int i = 0; i < 2; i++) {
-                r |= sd_bus_message_open_container(m, 'r', item);
-                r |= sd_bus_message_append(m, "sas", "/usr/bin/kubelet", 3, words, "$ARGS",
-                                           i ? "second" : "--v=2");
-                r |= extended ? sd_bus_message_append(m, "as", 1, "ignore-failure")
-                              : sd_bus_message_append(m, "b", 0);
-                r |= sd_bus_message_append(m, "ttttuii", UINT64_C(1), UINT64_C(2), UINT64_C(3), UINT64_C(4),
-                                           5u, 6, 7);
-                r |= sd_bus_message_close_container(m);
-        }
+        r |= sd_bus_message_append(m, "s", "ExecStartEx");
+        r |= sd_bus_message_open_container(m, 'v', "a(sasasttttuii)");
+        r |= sd_bus_message_open_container(m, 'a', "(sasasttttuii)");
+        for (int i = 0; i < 2; i++)
+                r |= sd_bus_message_append(m, "(sasasttttuii)", "/usr/bin/kubelet", 3, words, "$ARGS",
+                                           i ? "second" : "--v=2", 1, "ignore-failure", UINT64_C(1),
+                                           UINT64_C(2), UINT64_C(3), UINT64_C(4), 5u, 6, 7);
         r |= sd_bus_message_close_container(m);
         r |= sd_bus_message_close_container(m);
         return (r | sd_bus_message_close_container(m)) < 0 ? -1 : 0;
@@ -234,7 +227,7 @@ static int append_properties(sd_bus_message *m, bool with_commands)
 
         r |= sd_bus_message_append(m, "{sv}", "Type", "s", "notify");
         if (with_commands)
-                r |= append_command(m, "ExecStart", false) | append_command(m, "ExecStartEx", true);
+                r |= append_commands(m);
         r |= sd_bus_message_append(m, "{sv}", "Environment", "as", 1, "ARGS=--max-pods=70 --x");
         r |= sd_bus_message_append(m, "{sv}", "EnvironmentFiles", "a(sb)", 1, "/nonexistent/lkgfs", 1);
         r |= sd_bus_message_append(m, "{sv}", "MainPID", "u", 17u);

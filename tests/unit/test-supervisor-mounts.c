@@ -224,19 +224,3 @@ TEST(test_own_mounts_can_be_asked_for)
         assert_int_equal(lkg_mounts_has(id), 0); /* it exists, but is not ours */
         assert_int_equal(lkg_mounts_id_of(-100, "/proc/no-such-file", &id), -ENOENT);
 }
-
-TEST(test_below)
-{
-        static const struct {
-                const char *path, *dir;
-                bool want;
-        } rows[] = {
-                { "/a", "/a", true },    { "/a/b", "/a", true },  { "/ab", "/a", false },
-                { "/a", "/a/b", false }, { "/a/b", "/a/", true }, { "/a", "/", true },
-                { "/", "/a", false },    { "/", "/", true },      { "/a/bc", "/a/b", false },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
-                if (lkg_path_is_below(rows[i].path, rows[i].dir) != rows[i].want)
-                        fail_msg("%s below %s", rows[i].path, rows[i].dir);
-}
