@@ -452,19 +452,10 @@ void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind)
 int lkg_recorded_hold(const struct lkg_supervisor *s, enum lkg_child_kind kind, int *ret_pid);
 /** lkg_recorded_end() - SIGTERM, and SIGKILL after a second. Return: 1 if it ran, else 0. */
 int lkg_recorded_end(const struct lkg_supervisor *s, enum lkg_child_kind kind);
-/** lkg_end_unrecorded() - the same for process @pid, which holds a connection of ours, if it runs a program of ours. */
-void lkg_end_unrecorded(int pid);
+/** lkg_end_unrecorded() - the same for process @pid, which holds something of ours, if it runs a program of ours. Return: whether it did. */
+bool lkg_end_unrecorded(int pid);
 /** lkg_recorded_forget() - no child is running any more. */
 void lkg_recorded_forget(const struct lkg_supervisor *s);
-/**
- * lkg_lock_take() - lock the file `lock` of @dirfd, or report its holder.
- * @what: "state directory", for a message
- * @ret:  the descriptor that holds it; unchanged if the file system is read-only and there is no such file
- *
- * Return: 0; an exit status of <sysexits.h>.
- */
-int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, const char *what, int *ret,
-                  struct lkg_error *err);
 
 /* adopt.c */
 /**
