@@ -100,21 +100,20 @@ static void note_notifier(void)
 bool lkg_is_notifier(int tid)
 {
         uint64_t start_time = 0;
-        bool yes = false;
 
         if (tid == 0)
                 return false;
-        (void)pthread_mutex_lock(&notifiers_lock);
+        LKG_LOCKED(&notifiers_lock);
         note_notifier();
-        for (unsigned i = 0; i < NOTIFIERS && !yes; i++) {
+        for (unsigned i = 0; i < NOTIFIERS; i++) {
                 if (atomic_load(&notifiers[i].pid) != tid)
                         continue;
                 if (start_time == 0)
                         start_time = lkg_process_start_time(tid);
-                yes = start_time != 0 && notifiers[i].start_time == start_time;
+                if (start_time != 0 && notifiers[i].start_time == start_time)
+                        return true;
         }
-        (void)pthread_mutex_unlock(&notifiers_lock);
-        return yes;
+        return false;
 }
 
 /* Of the request that this thread handles. */

@@ -171,7 +171,6 @@ static void *reclaimer_main(void *arg)
 {
         uint32_t owner;
 
-        (void)arg;
         (void)pthread_setname_np(pthread_self(), "reclaimer");
         for (;;) {
                 (void)pthread_mutex_lock(&reclaim_lock);
@@ -189,9 +188,8 @@ void lkg_reclaim(uint32_t owner)
 {
         if (!server.session)
                 return; /* nothing was dropped */
-        (void)pthread_mutex_lock(&reclaim_lock);
+        LKG_LOCKED(&reclaim_lock);
         wanted = owner;
         if (!runs)
                 runs = lkg_thread_start(reclaimer_main, NULL) == 0;
-        (void)pthread_mutex_unlock(&reclaim_lock);
 }

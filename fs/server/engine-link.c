@@ -155,25 +155,21 @@ static struct lkg_parked *take_record(uid_t uid)
 static struct lkg_parked *park(enum lkg_message_type type, uid_t uid)
 {
         LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
-        struct lkg_parked *parked;
-        uint64_t ticket = 0;
+        LKG_LOCKED(&server.parked_lock);
+        struct lkg_parked *parked = take_record(uid);
+        uint64_t ticket = parked ? take_ticket(type) : 0;
 
-        (void)pthread_mutex_lock(&server.parked_lock);
-        parked = take_record(uid);
-        if (parked && (ticket = take_ticket(type)) == 0)
-                parked = NULL;
-        if (parked) {
-                parked->reply_size = 0;
-                parked->unique = 0;
-                parked->sent = 0;
-                parked->answer = type == LKG_MSG_COMMAND ? LKG_ANSWER_RESULT : LKG_ANSWER_REPLY;
-                parked->deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
-                lkg_message_init(&parked->message, type); /* reserved: FREE with a type */
-                parked->message.ticket = ticket;
-                parked->message.uid = uid;
-        }
-        (void)pthread_mutex_unlock(&server.parked_lock);
-        task.park = parked;
+        task.park = ticket ? parked : NULL;
+        if (!task.park)
+                return NULL;
+        parked->reply_size = 0;
+        parked->unique = 0;
+        parked->sent = 0;
+        parked->answer = type == LKG_MSG_COMMAND ? LKG_ANSWER_RESULT : LKG_ANSWER_REPLY;
+        parked->deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
+        lkg_message_init(&parked->message, type); /* reserved: FREE with a type */
+        parked->message.ticket = ticket;
+        parked->message.uid = uid;
         return parked;
 }
 
@@ -344,13 +340,10 @@ void lkg_link_ask(void)
 bool lkg_link_tell(const struct lkg_message *message)
 {
         struct lkg_message copy = *message;
-        bool sent;
+        LKG_LOCKED(&server.parked_lock);
 
-        (void)pthread_mutex_lock(&server.parked_lock);
         copy.ticket = atomic_fetch_add(&server.shm->counters.tickets, 1) + 1;
-        sent = server.engine >= 0 && lkg_message_send(server.engine, &copy) == 0;
-        (void)pthread_mutex_unlock(&server.parked_lock);
-        return sent;
+        return server.engine >= 0 && lkg_message_send(server.engine, &copy) == 0;
 }
 
 /* Lock held. Return: whether a helper has waited for it. */
@@ -379,8 +372,8 @@ static void send_askings(void)
 static bool wait_for_answer(struct asking *own, uint64_t timeout_ns)
 {
         uint64_t until_ns = lkg_monotonic_ns() + timeout_ns;
+        LKG_LOCKED(&server.parked_lock);
 
-        (void)pthread_mutex_lock(&server.parked_lock);
         own->message.ticket = atomic_fetch_add(&server.shm->counters.tickets, 1) + 1;
         own->next = askings;
         askings = own;
@@ -392,7 +385,6 @@ static bool wait_for_answer(struct asking *own, uint64_t timeout_ns)
                         *p = own->next;
                         break;
                 }
-        (void)pthread_mutex_unlock(&server.parked_lock);
         return own->answered;
 }
 
@@ -442,7 +434,8 @@ static void answer_parked(const struct lkg_message *message)
 
 static void on_done(const struct lkg_message *message)
 {
-        (void)pthread_mutex_lock(&server.parked_lock);
+        LKG_LOCKED(&server.parked_lock);
+
         if (!answer_asking(message))
                 answer_parked(message);
         for (size_t i = 0; i < LKG_PARKED;
@@ -451,7 +444,6 @@ static void on_done(const struct lkg_message *message)
                         send_record(&server.shm->parked[i]);
         send_askings();
         arm();
-        (void)pthread_mutex_unlock(&server.parked_lock);
 }
 
 static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -460,9 +452,6 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
         uint64_t timeout_ns = ref->publication->timeout_ms * LKG_NSEC_PER_MSEC, expirations, now;
         bool late = false;
 
-        (void)source;
-        (void)revents;
-        (void)userdata;
         (void)!read(fd, &expirations, sizeof(expirations));
         if (server.engine < 0)
                 ask_for_engine();
@@ -529,8 +518,6 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
         struct lkg_message message;
         int r = 1;
 
-        (void)revents;
-        (void)userdata;
         for (unsigned n = 0; n < LKG_MESSAGES_AT_ONCE && (r = lkg_message_recv(fd, &message)) > 0; n++) {
                 lkg_health_heard();
                 if (message.type == LKG_MSG_PUBLISHED || message.type == LKG_MSG_DONE)
@@ -583,7 +570,7 @@ void lkg_link_made(int fd)
                 (void)close(fd); /* the timer will try again */
                 return;
         }
-        (void)pthread_mutex_lock(&server.parked_lock);
+        LKG_LOCKED(&server.parked_lock);
         server.claims =
                 lkg_claims_close(server.claims); /* this engine may have another file: lkg_runtime_mend() */
         open_claims();
@@ -592,7 +579,6 @@ void lkg_link_made(int fd)
         greet();
         server.armed_ns = 0;
         arm();
-        (void)pthread_mutex_unlock(&server.parked_lock);
 }
 
 static void ask_for_engine(void)
@@ -603,10 +589,9 @@ static void ask_for_engine(void)
                 lkg_link_made(fd);
                 return;
         }
-        (void)pthread_mutex_lock(&server.parked_lock);
+        LKG_LOCKED(&server.parked_lock);
         server.armed_ns = 0;
         arm();
-        (void)pthread_mutex_unlock(&server.parked_lock);
 }
 
 static bool command_waits(uint64_t ticket)

@@ -103,6 +103,20 @@ struct lkg_task {
 };
 extern __thread struct lkg_task task;
 
+static inline pthread_mutex_t *lkg_lock(pthread_mutex_t *lock)
+{
+        (void)pthread_mutex_lock(lock);
+        return lock;
+}
+
+static inline void lkg_unlockp(pthread_mutex_t **lock)
+{
+        (void)pthread_mutex_unlock(*lock);
+}
+
+/* Takes @lock until the end of the block. */
+#define LKG_LOCKED(lock) LKG_CLEANUP(lkg_unlockp) pthread_mutex_t *locked = lkg_lock(lock)
+
 /* session.c: libfuse and the device */
 int lkg_session_open(struct lkg_error *err);
 /* kernel.c: messages to the kernel without libfuse */

@@ -45,11 +45,11 @@ static size_t count_late(const struct late *list, uint64_t node)
 
 void lkg_file_announce_writer(struct lkg_node *node, int by)
 {
-        (void)pthread_mutex_lock(&writers_lock);
+        LKG_LOCKED(&writers_lock);
+
         while (by > 0 && count_late(closing, lkg_node_id(node)) > 0)
                 (void)pthread_cond_wait(&writer_closed, &writers_lock);
         atomic_fetch_add(&node->n_writers, (uint32_t)by);
-        (void)pthread_mutex_unlock(&writers_lock);
 }
 
 /* Lock held. Take out what waits for the last writer of @node. */
@@ -100,8 +100,8 @@ static void close_all(const struct lkg_node *node, int fd, struct late *taken)
 static void close_writer(struct lkg_node *node, int fd)
 {
         struct late *one;
+        LKG_LOCKED(&writers_lock);
 
-        (void)pthread_mutex_lock(&writers_lock);
         if (atomic_fetch_sub(&node->n_writers, 1) == 1) {
                 close_all(node, fd, take_late(lkg_node_id(node)));
         } else if (fd >= 0 && count_late(late, lkg_node_id(node)) < LATE_MAX &&
@@ -111,7 +111,6 @@ static void close_writer(struct lkg_node *node, int fd)
         } else {
                 close_all(node, fd, NULL);
         }
-        (void)pthread_mutex_unlock(&writers_lock);
 }
 
 static struct lkg_file *record(uint64_t fh, uint32_t *ret_index)
@@ -162,15 +161,14 @@ uint64_t lkg_handle_new(void)
 int lkg_file_reserve_for(uint32_t owner, uint32_t *ret_index)
 {
         uint32_t index = LKG_FILES;
+        LKG_LOCKED(&server.files_lock);
 
-        (void)pthread_mutex_lock(&server.files_lock);
         if (task.replay || lkg_quota_ask(&quota, owner))
                 index = lkg_records_take(&records);
         if (index < LKG_FILES) {
                 server.shm->files[index].owner = owner;
                 lkg_quota_add(&quota, owner);
         }
-        (void)pthread_mutex_unlock(&server.files_lock);
         *ret_index = index;
         return index < LKG_FILES ? 0 : -ENFILE;
 }
@@ -182,10 +180,10 @@ int lkg_file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index)
 
 void lkg_file_give_back(uint32_t index)
 {
-        (void)pthread_mutex_lock(&server.files_lock);
+        LKG_LOCKED(&server.files_lock);
+
         lkg_records_give(&records, index);
         lkg_quota_remove(&quota, server.shm->files[index].owner);
-        (void)pthread_mutex_unlock(&server.files_lock);
 }
 
 /** lkg_file_fill() - the handle of a reserved record for @fd, which is taken over; -EBADF: opened on demand. */
@@ -196,7 +194,7 @@ uint64_t lkg_file_fill(uint32_t index, struct lkg_node *node, int flags, int fd)
 
         file->flags = (uint32_t)flags & ~(uint32_t)LKG_OPEN_ONCE;
         count_open(node, file); /* may wait for a writer that is closing; the record is still ours alone */
-        (void)pthread_mutex_lock(&server.files_lock);
+        LKG_LOCKED(&server.files_lock);
         file->incarnation = lkg_incarnation_new();
         file->node = lkg_node_id(node);
         fh = (uint64_t)index | (uint64_t)file->incarnation << 32;
@@ -207,7 +205,6 @@ uint64_t lkg_file_fill(uint32_t index, struct lkg_node *node, int flags, int fd)
         atomic_store(&fds[index], fd < 0 ? 0 : fd + 1);
         atomic_fetch_add(&node->nlookup, 1); /* an open file holds its node */
         atomic_store_explicit(&file->used, LKG_FILE_OPEN, memory_order_release);
-        (void)pthread_mutex_unlock(&server.files_lock);
         return fh;
 }
 

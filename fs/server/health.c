@@ -60,9 +60,8 @@ void lkg_health_heard(void)
         atomic_store(&h->heard_ns, lkg_boottime_ns());
         atomic_store(&h->silent_ns, 0);
         atomic_store(&asked_ns, 0);
-        (void)pthread_mutex_lock(&health_lock);
+        LKG_LOCKED(&health_lock);
         (void)pthread_cond_broadcast(&answered);
-        (void)pthread_mutex_unlock(&health_lock);
 }
 
 /* ---- asking ---- */
@@ -84,7 +83,7 @@ static bool wait_answer(uint64_t deadline_ns, uint64_t heard_before_ns)
         uint64_t now_ns = lkg_boottime_ns(),
                  until_ns = lkg_monotonic_ns() + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
 
-        (void)pthread_mutex_lock(&health_lock);
+        LKG_LOCKED(&health_lock);
         if (!waits) {
                 waits = true;
                 while (atomic_load(&health()->heard_ns) == heard_before_ns &&
@@ -92,7 +91,6 @@ static bool wait_answer(uint64_t deadline_ns, uint64_t heard_before_ns)
                         ;
                 waits = false;
         }
-        (void)pthread_mutex_unlock(&health_lock);
         return atomic_load(&health()->heard_ns) != heard_before_ns;
 }
 

@@ -194,7 +194,7 @@ int lkg_held_add(struct lkg_slot *slot, bool replay)
         struct held_job job = describe(slot, notifiers);
 
         job.replay = replay;
-        (void)pthread_mutex_lock(&lkg_held_lock);
+        LKG_LOCKED(&lkg_held_lock);
         taken = replay || (!(notifiers && is_silent(job.dev)) && has_room(&job) &&
                            (lkg_held_may_run(&job) || !job.locks_others_out));
         if (taken) {
@@ -203,7 +203,6 @@ int lkg_held_add(struct lkg_slot *slot, bool replay)
                         lkg_slot_trim(slot);
                 wake_helpers();
         }
-        (void)pthread_mutex_unlock(&lkg_held_lock);
         return taken ? 0 : -EBUSY;
 }
 
@@ -220,29 +219,27 @@ void lkg_held_adopt(struct lkg_slot *slot, bool notifiers, pthread_t thread)
 void lkg_held_end(struct lkg_slot *slot)
 {
         struct held_job *job = &requests[lkg_slot_number(slot)];
+        LKG_LOCKED(&lkg_held_lock);
 
-        (void)pthread_mutex_lock(&lkg_held_lock);
         if (replaying == job)
                 replaying = NULL;
         lkg_quota_remove(&slot_quota, job->owner);
         atomic_fetch_sub(&lkg_n_held, job->dev != ENGINE_DEVICE);
         take_out(job);
-        (void)pthread_mutex_unlock(&lkg_held_lock);
 }
 
 /* A replayed request that waits this long has not killed the server: the next one may start. */
 bool lkg_held_tick(uint64_t now_ns)
 {
         bool replays;
+        LKG_LOCKED(&lkg_held_lock);
 
-        (void)pthread_mutex_lock(&lkg_held_lock);
         if (replaying && now_ns >= replaying_ns + WAIT_NS) {
                 replaying = NULL;
                 atomic_store(&server.shm->suspect, 0);
                 wake_helpers();
         }
         replays = replaying != NULL;
-        (void)pthread_mutex_unlock(&lkg_held_lock);
         return replays;
 }
 
@@ -266,10 +263,9 @@ bool lkg_held_close(const struct fuse_in_header *header)
         lkg_request_reply_code(header->unique, 0);
         if (node != header->nodeid)
                 lkg_kernel_invalidate_attributes(header->nodeid); /* it counted our bytes as the size */
-        (void)pthread_mutex_lock(&lkg_held_lock);
+        LKG_LOCKED(&lkg_held_lock);
         append(job);
         wake_helpers();
-        (void)pthread_mutex_unlock(&lkg_held_lock);
         return true;
 }
 
@@ -326,7 +322,6 @@ static void *helper_main(void *arg)
         bool rested = lkg_thread_init("helper") < 0; /* out of memory: try again later */
         struct timespec until;
 
-        (void)arg;
         (void)pthread_mutex_lock(&lkg_held_lock);
         while (!rested) {
                 if (run_one())

@@ -31,7 +31,7 @@ static _Atomic bool look_now;
 
 static void on_wake(int number)
 {
-        (void)number; /* only so that a system call returns */
+        /* only so that a system call returns */
 }
 
 void lkg_interrupts_init(void)
@@ -111,7 +111,7 @@ static struct lkg_slot *look_at_all(bool *ret_watched)
         uint64_t now_ns;
 
         *ret_watched = false;
-        (void)pthread_mutex_lock(&lkg_held_lock);
+        LKG_LOCKED(&lkg_held_lock);
         now_ns = lkg_boottime_ns(); /* no request here is younger */
         for (struct held_job *job = lkg_held_jobs; job && !over; job = job->next) {
                 int error;
@@ -127,7 +127,6 @@ static struct lkg_slot *look_at_all(bool *ret_watched)
                         over = job->slot;
                 }
         }
-        (void)pthread_mutex_unlock(&lkg_held_lock);
         return over;
 }
 

@@ -42,17 +42,10 @@ static int find(uint64_t node)
 
 int lkg_kept_fd(uint64_t node)
 {
-        int i, fd = -ESTALE;
+        LKG_LOCKED(&server.kept_lock);
+        int i = find(node), fd = i < 0 ? -1 : fcntl(kept[i].fd, F_DUPFD_CLOEXEC, 3);
 
-        (void)pthread_mutex_lock(&server.kept_lock);
-        i = find(node);
-        if (i >= 0) {
-                fd = fcntl(kept[i].fd, F_DUPFD_CLOEXEC, 3);
-                if (fd < 0)
-                        fd = -errno;
-        }
-        (void)pthread_mutex_unlock(&server.kept_lock);
-        return fd;
+        return i < 0 ? -ESTALE : fd < 0 ? -errno : fd;
 }
 
 /* Lock held. Files of users get half of the table, those of one user an eighth: there is room for root's. */
@@ -87,7 +80,7 @@ bool lkg_kept_keep(uint64_t node, uint32_t uid, int fd)
 {
         bool there;
 
-        (void)pthread_mutex_lock(&server.kept_lock);
+        LKG_LOCKED(&server.kept_lock);
         there = find(node) >= 0;
         if (!there && !has_room_for(uid)) {
                 say_full(uid);
@@ -98,22 +91,19 @@ bool lkg_kept_keep(uint64_t node, uint32_t uid, int fd)
                 there = true;
                 tell(LKG_HANDOVER_KEEP, node, &fd);
         }
-        (void)pthread_mutex_unlock(&server.kept_lock);
         return there;
 }
 
 void lkg_kept_let_go(uint64_t node)
 {
-        int i;
+        LKG_LOCKED(&server.kept_lock);
+        int i = find(node);
 
-        (void)pthread_mutex_lock(&server.kept_lock);
-        i = find(node);
-        if (i >= 0) {
-                (void)close(kept[i].fd);
-                kept[i] = kept[--n_kept];
-                tell(LKG_HANDOVER_DROP, node, NULL);
-        }
-        (void)pthread_mutex_unlock(&server.kept_lock);
+        if (i < 0)
+                return;
+        (void)close(kept[i].fd);
+        kept[i] = kept[--n_kept];
+        tell(LKG_HANDOVER_DROP, node, NULL);
 }
 
 void lkg_kept_ready(void)
@@ -127,17 +117,16 @@ int lkg_kept_link(void)
 
         if (fd >= 0)
                 return fd;
-        (void)pthread_mutex_lock(&server.kept_lock);
+        LKG_LOCKED(&server.kept_lock);
         tell(LKG_HANDOVER_LINK, 0, NULL);
-        (void)pthread_mutex_unlock(&server.kept_lock);
         return -EAGAIN;
 }
 
 void lkg_kept_forget_names(void)
 {
-        (void)pthread_mutex_lock(&server.kept_lock);
+        LKG_LOCKED(&server.kept_lock);
+
         tell(LKG_HANDOVER_FORGET, 0, NULL);
-        (void)pthread_mutex_unlock(&server.kept_lock);
 }
 
 static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void *userdata);
@@ -159,8 +148,6 @@ static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void
         int fds[LKG_HANDOVER_FDS_MAX];
         int r = lkg_handover_recv(fd, MSG_DONTWAIT, &message, fds);
 
-        (void)revents;
-        (void)userdata;
         if (r == -EAGAIN)
                 return 0;
         if (r > 0 && message.type == LKG_HANDOVER_LINK)
@@ -212,9 +199,7 @@ static void hand_over(int fd)
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-        (void)source;
-        (void)revents;
-        (void)userdata;
+
         if (peer < 0)
                 return 0;
         /* This hands over the view itself. Only a supervisor may mount, so only a supervisor is answered. */

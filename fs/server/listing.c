@@ -82,14 +82,13 @@ static struct stream take_out(size_t i)
 static struct stream take_stream(uint64_t fh, uid_t uid)
 {
         struct stream stream = { .fh = fh, .uid = uid, .fd = -EBADF };
+        LKG_LOCKED(&streams_lock);
 
-        (void)pthread_mutex_lock(&streams_lock);
         for (size_t i = 0; i < n_streams; i++)
                 if (streams[i].fh == fh) {
                         stream = take_out(i);
                         break;
                 }
-        (void)pthread_mutex_unlock(&streams_lock);
         return stream;
 }
 

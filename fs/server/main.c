@@ -81,10 +81,6 @@ static void limit_process(void)
 
 static int on_gone(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
-        (void)source;
-        (void)fd;
-        (void)revents;
-        (void)userdata;
         return sd_event_exit(server.event, 0);
 }
 

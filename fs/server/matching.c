@@ -191,25 +191,22 @@ static bool somebody_looks(struct program *p, uint64_t now_ns)
 
 void lkg_program_file_expect(const char *path)
 {
-        struct program *p;
+        LKG_LOCKED(&lock);
+        struct program *p = find(path);
 
-        (void)pthread_mutex_lock(&lock);
-        p = find(path);
         if (p && p->asked == 0) {
                 p->asked = 1;
                 (void)somebody_looks(p, lkg_monotonic_ns());
         }
-        (void)pthread_mutex_unlock(&lock);
 }
 
 struct lkg_program_file lkg_program_file(const char *path)
 {
         struct lkg_program_file file = { 0, 0 };
         uint64_t now = lkg_monotonic_ns(), question;
-        struct program *p;
+        LKG_LOCKED(&lock);
+        struct program *p = find(path);
 
-        (void)pthread_mutex_lock(&lock);
-        p = find(path);
         if (p) {
                 question = ++p->asked;
                 if (somebody_looks(p, now)) {
@@ -221,6 +218,5 @@ struct lkg_program_file lkg_program_file(const char *path)
                 }
                 file = p->file;
         }
-        (void)pthread_mutex_unlock(&lock);
         return file;
 }

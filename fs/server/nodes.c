@@ -153,16 +153,13 @@ static bool admits(uid_t uid)
  */
 int lkg_node_reserve(uid_t uid)
 {
-        bool yes;
+        LKG_LOCKED(&server.nodes_lock);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
-        yes = admits(uid);
-        if (yes) {
-                task.reserved_node = lkg_quota_owner(uid);
-                lkg_quota_add(&quota, task.reserved_node);
-        }
-        (void)pthread_mutex_unlock(&server.nodes_lock);
-        return yes ? 0 : -ENFILE;
+        if (!admits(uid))
+                return -ENFILE;
+        task.reserved_node = lkg_quota_owner(uid);
+        lkg_quota_add(&quota, task.reserved_node);
+        return 0;
 }
 
 /* Lock held. Return: was one reserved? */
@@ -177,9 +174,9 @@ static bool take_reserved(void)
 
 void lkg_node_unreserve(void)
 {
-        (void)pthread_mutex_lock(&server.nodes_lock);
+        LKG_LOCKED(&server.nodes_lock);
+
         (void)take_reserved();
-        (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
 /* Lock held. Return a zeroed record for an inode of @uid; its kind is still FREE. NULL: none for this user. */
@@ -214,8 +211,8 @@ size_t lkg_nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *nam
 {
         uint32_t n_nodes = atomic_load(&server.shm->n_nodes);
         size_t n = 0;
+        LKG_LOCKED(&server.nodes_lock);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
         for (; n < max && (*cursor = lkg_nodes_next(*cursor)) < n_nodes; ++*cursor) {
                 const struct lkg_node *node = lkg_node_at(*cursor);
 
@@ -225,18 +222,14 @@ size_t lkg_nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *nam
                 names[n].parent = node->parent;
                 memcpy(names[n++].name, node->name, sizeof(node->name));
         }
-        (void)pthread_mutex_unlock(&server.nodes_lock);
         return n;
 }
 
 bool lkg_nodes_ask(uint32_t owner, bool (*is)(const struct quota *q, uint32_t owner))
 {
-        bool yes;
+        LKG_LOCKED(&server.nodes_lock);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
-        yes = is(&quota, owner);
-        (void)pthread_mutex_unlock(&server.nodes_lock);
-        return yes;
+        return is(&quota, owner);
 }
 
 /* Lock held. Are these 64 nodes above those that are taken next, and unused, with memory? */
@@ -407,27 +400,25 @@ bool lkg_node_owner(uint64_t id, uint32_t *ret_uid)
 
 void lkg_node_forget(struct lkg_node *node, uint64_t n)
 {
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF; /* without the lock: see release_as() */
         uint64_t had, left;
-        int fd = -EBADF;
+        bool is_dir;
 
         if (lkg_node_index(node) == ROOT_INDEX)
                 return;
-        (void)pthread_mutex_lock(&server.nodes_lock);
+        LKG_LOCKED(&server.nodes_lock);
         had = atomic_load(&node->nlookup);
         do /* others increment it without the lock */
                 left = had > n ? had - n : 0;
         while (!atomic_compare_exchange_weak(&node->nlookup, &had, left));
-        if (left == 0) {
-                bool is_dir = atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode);
-
-                if (node->kept)
-                        lkg_node_unkeep(node);
-                fd = release_node(node);
-                if (is_dir)
-                        server.hooks->directory_gone(lkg_node_index(node));
-        }
-        (void)pthread_mutex_unlock(&server.nodes_lock);
-        lkg_close(fd);
+        if (left > 0)
+                return;
+        is_dir = atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode);
+        if (node->kept)
+                lkg_node_unkeep(node);
+        fd = release_node(node);
+        if (is_dir)
+                server.hooks->directory_gone(lkg_node_index(node));
 }
 
 static void sweep_pins(void);
@@ -619,12 +610,9 @@ static struct lkg_node *find_source(uint64_t dev, uint64_t ino)
 
 struct lkg_node *lkg_node_find_source(uint64_t dev, uint64_t ino)
 {
-        struct lkg_node *node;
+        LKG_LOCKED(&server.nodes_lock);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
-        node = find_source(dev, ino);
-        (void)pthread_mutex_unlock(&server.nodes_lock);
-        return node;
+        return find_source(dev, ino);
 }
 
 static void set_name(struct lkg_node *node, uint64_t parent, const char *name)
@@ -653,14 +641,10 @@ int lkg_node_source(uint64_t parent, const char *name, int *fd, const struct sta
 
         if (*fd >= 0)
                 remember_handle(&now, *fd);
-        (void)pthread_mutex_lock(&server.nodes_lock);
+        LKG_LOCKED(&server.nodes_lock);
         node = find_source(st->st_dev, st->st_ino);
-        if (node && *fd < 0 && atomic_load(&fds[lkg_node_index(node)]) == 0)
-                node = NULL;
-        if (!node && *fd < 0) {
-                (void)pthread_mutex_unlock(&server.nodes_lock);
+        if (*fd < 0 && (!node || atomic_load(&fds[lkg_node_index(node)]) == 0))
                 return -ENOENT;
-        }
         if (node && !still_same(node, &now)) {
                 chain_remove(node);
                 node->dev = node->ino = 0; /* its inode is gone: lookups no longer find it */
@@ -669,10 +653,8 @@ int lkg_node_source(uint64_t parent, const char *name, int *fd, const struct sta
         }
         if (!node) {
                 node = allocate(st->st_uid);
-                if (!node) {
-                        (void)pthread_mutex_unlock(&server.nodes_lock);
+                if (!node)
                         return -ENFILE;
-                }
                 node->dev = st->st_dev;
                 node->ino = st->st_ino;
                 node->mode = st->st_mode;
@@ -689,50 +671,45 @@ int lkg_node_source(uint64_t parent, const char *name, int *fd, const struct sta
                 if (*fd >= 0 && atomic_load(&fds[lkg_node_index(node)]) == 0)
                         atomic_store(&fds[lkg_node_index(node)], LKG_STEAL_FD(*fd) + 1);
         }
-        (void)pthread_mutex_unlock(&server.nodes_lock);
         *ret = node;
         return 0;
 }
 
 void lkg_node_moved(struct lkg_node *node, uint64_t parent, const char *name)
 {
-        (void)pthread_mutex_lock(&server.nodes_lock);
+        LKG_LOCKED(&server.nodes_lock);
+
         set_name(node, parent, name);
-        (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
 struct lkg_node *lkg_node_find_child(uint64_t parent, const char *name)
 {
         uint32_t n = atomic_load(&server.shm->n_nodes);
-        struct lkg_node *found = NULL;
+        LKG_LOCKED(&server.nodes_lock);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
-        for (uint32_t i = lkg_nodes_next(ROOT_INDEX + 1); i < n && !found; i = lkg_nodes_next(i + 1)) {
+        for (uint32_t i = lkg_nodes_next(ROOT_INDEX + 1); i < n; i = lkg_nodes_next(i + 1)) {
                 struct lkg_node *node = lkg_node_at(i);
 
-                if (atomic_load(&node->kind) == LKG_NODE_SOURCE && node->parent == parent &&
-                    strcmp(node->name, name) == 0 && atomic_load(&node->nlookup) > 0)
-                        found = node;
+                if (atomic_load(&node->kind) != LKG_NODE_SOURCE || node->parent != parent ||
+                    strcmp(node->name, name) != 0 || atomic_load(&node->nlookup) == 0)
+                        continue;
+                atomic_fetch_add(&node->nlookup, 1);
+                return node;
         }
-        if (found)
-                atomic_fetch_add(&found->nlookup, 1);
-        (void)pthread_mutex_unlock(&server.nodes_lock);
-        return found;
+        return NULL;
 }
 
 /* A node without an inode: the notifier removes it, so that watchers see a removal behind the mount. */
 struct lkg_node *lkg_node_placeholder(uint64_t parent, const char *name, bool is_dir)
 {
-        struct lkg_node *node;
+        LKG_LOCKED(&server.nodes_lock);
+        struct lkg_node *node = allocate(0);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
-        node = allocate(0);
         if (node) {
                 node->mode = is_dir ? S_IFDIR | 0700 : S_IFREG | 0600;
                 set_name(node, parent, name);
                 publish(node, LKG_NODE_SOURCE);
         }
-        (void)pthread_mutex_unlock(&server.nodes_lock);
         return node;
 }
 
@@ -918,34 +895,28 @@ int lkg_node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg
                      const char *bytes, struct lkg_node **ret)
 {
         struct lkg_node *node;
-        int r = 0;
 
         if (strlen(path) >= LKG_NODE_NAME)
                 return -ENAMETOOLONG;
-        (void)pthread_mutex_lock(&server.nodes_lock);
+        LKG_LOCKED(&server.nodes_lock);
         node = find_virtual(kind, path, entry);
-        if (node)
-                look_again(node, path, entry);
-        else
-                r = make_virtual(kind, path, entry, bytes, &node);
-        (void)pthread_mutex_unlock(&server.nodes_lock);
-        if (r == 0)
-                *ret = node;
-        return r;
+        if (!node)
+                return make_virtual(kind, path, entry, bytes, ret);
+        look_again(node, path, entry);
+        *ret = node;
+        return 0;
 }
 
 struct lkg_node *lkg_node_last(const char *path)
 {
-        struct lkg_node *node;
+        LKG_LOCKED(&server.nodes_lock);
+        struct lkg_node *node = first_of_path(path);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
-        node = first_of_path(path);
         while (node && !(atomic_load(&node->kind) == LKG_NODE_CONTENT && node->flags & LKG_ENTRY_ANSWERED &&
                          node->retired_ns == 0 && strcmp(node->name, path) == 0))
                 node = chained(node->hash_next);
         if (node)
                 atomic_fetch_add(&node->nlookup, 1);
-        (void)pthread_mutex_unlock(&server.nodes_lock);
         return node;
 }
 
@@ -953,8 +924,8 @@ struct lkg_node *lkg_node_last(const char *path)
 void lkg_nodes_retire(const struct lkg_publication *publication)
 {
         uint64_t now = lkg_boottime_ns();
+        LKG_LOCKED(&server.nodes_lock);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
         for (struct lkg_node *node = next_listed(NULL); node; node = next_listed(node)) {
                 const struct lkg_entry *entry = lkg_publication_find(publication, node->name);
                 bool current = entry && entry->type == LKG_ENTRY_FILE && same_content(node, entry);
@@ -965,20 +936,18 @@ void lkg_nodes_retire(const struct lkg_publication *publication)
                         node->retired_ns = now;
         }
         forget_surplus();
-        (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
 /* Old nodes whose lookup count leaked: the kernel does not know them, so it will never forget them. */
 void lkg_nodes_prune(void)
 {
         uint64_t now = lkg_boottime_ns();
+        LKG_LOCKED(&server.nodes_lock);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
         for (struct lkg_node *node = next_listed(NULL); node; node = next_listed(node))
                 if (node->retired_ns != 0 && now - node->retired_ns > PRUNE_AFTER &&
                     !lkg_kernel_knows(lkg_node_id(node)))
                         (void)release_node(node); /* content has no descriptor */
-        (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
 /* Lock held. The kernel still knows it: it is watched, open, or bind-mounted. */
@@ -991,26 +960,22 @@ static bool is_old_view(const struct lkg_node *node)
 size_t lkg_nodes_old_views(uint64_t *ids, size_t max)
 {
         size_t n = 0;
+        LKG_LOCKED(&server.nodes_lock);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
         for (struct lkg_node *node = next_listed(NULL); node && n < max; node = next_listed(node))
                 if (is_old_view(node))
                         ids[n++] = lkg_node_id(node);
-        (void)pthread_mutex_unlock(&server.nodes_lock);
         return n;
 }
 
 struct lkg_node *lkg_node_old_view(uint64_t id)
 {
-        struct lkg_node *node;
+        LKG_LOCKED(&server.nodes_lock);
+        struct lkg_node *node = lkg_node_get(id);
 
-        (void)pthread_mutex_lock(&server.nodes_lock);
-        node = lkg_node_get(id);
-        if (node && is_old_view(node))
-                atomic_fetch_add(&node->nlookup, 1);
-        else
-                node = NULL;
-        (void)pthread_mutex_unlock(&server.nodes_lock);
+        if (!node || !is_old_view(node))
+                return NULL;
+        atomic_fetch_add(&node->nlookup, 1);
         return node;
 }
 

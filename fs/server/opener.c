@@ -90,35 +90,31 @@ static struct lkg_opener *find_or_add(const struct lkg_message *started)
 /* "Have I seen this process?" - has the engine been told of its open? Outlives this file server. */
 bool lkg_opener_known(const struct lkg_message *started, uint64_t *ret_generation)
 {
-        struct lkg_opener *opener;
+        LKG_LOCKED(&openers_lock);
+        struct lkg_opener *opener = find(started);
 
-        (void)pthread_mutex_lock(&openers_lock);
-        opener = find(started);
         if (opener) {
                 opener->last_ns = lkg_boottime_ns();
                 *ret_generation = opener->generation;
         }
-        (void)pthread_mutex_unlock(&openers_lock);
         return opener != NULL;
 }
 
 void lkg_opener_told(const struct lkg_message *started)
 {
-        struct lkg_opener *opener;
+        LKG_LOCKED(&openers_lock);
+        struct lkg_opener *opener = find_or_add(started);
 
-        (void)pthread_mutex_lock(&openers_lock);
-        opener = find_or_add(started);
         if (started->number > opener->generation)
                 opener->generation = started->number;
-        (void)pthread_mutex_unlock(&openers_lock);
 }
 
 bool lkg_opener_refuse(const struct lkg_message *started)
 {
         struct lkg_opener *opener;
         bool yes;
+        LKG_LOCKED(&openers_lock);
 
-        (void)pthread_mutex_lock(&openers_lock);
         opener = find_or_add(started);
         /*
          * The same question again: a server was killed before or after it sent the answer, which cannot be
@@ -127,6 +123,5 @@ bool lkg_opener_refuse(const struct lkg_message *started)
         yes = opener->stale_ticket == 0 || opener->stale_ticket == started->ticket;
         if (yes)
                 opener->stale_ticket = started->ticket;
-        (void)pthread_mutex_unlock(&openers_lock);
         return yes;
 }

@@ -137,7 +137,6 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
         struct lkg_node *node = lkg_node_get(ino);
 
-        (void)fi;
         finish(req, !node                      ? -ESTALE
                     : lkg_node_is_source(node) ? lkg_source_getattr(req, node)
                                                : lkg_view_getattr(req, node));
@@ -395,7 +394,6 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, s
 
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        (void)ino;
         lkg_listing_close(fi->fh);
         finish(req, 0);
 }
@@ -406,7 +404,6 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         int r = node ? 0 : -ESTALE;
 
-        (void)fi;
         if (node && lkg_node_is_source(node))
                 fd = lkg_source_open_node(node, O_RDONLY | O_DIRECTORY);
         if (fd >= 0 && (datasync ? fdatasync(fd) : fsync(fd)) < 0)
@@ -462,10 +459,6 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
         struct lkg_node *node = lkg_node_get(ino);
         int immutable = FS_IMMUTABLE_FL;
 
-        (void)arg;
-        (void)in;
-        (void)in_size;
-        (void)out_size;
         if (!node)
                 finish(req, -ESTALE);
         else if (flags & FUSE_IOCTL_UNRESTRICTED)
@@ -481,7 +474,6 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 
 static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph)
 {
-        (void)fi;
         if (ph)
                 fuse_pollhandle_destroy(ph); /* frees only its memory: we keep the kernel's handle */
         lkg_view_poll(req, lkg_node_get(ino));
@@ -513,7 +505,6 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, stru
         struct caller caller;
         ssize_t n;
 
-        (void)in;
         if (!node || !base || from < 0 || to < 0) {
                 finish(req, node ? -EXDEV : -ESTALE); /* EXDEV: the caller reads and writes instead */
                 return;

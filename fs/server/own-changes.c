@@ -78,12 +78,11 @@ void lkg_relay_begin(uint64_t dir, const char *name)
 {
         uint64_t hash = hash_name(name);
         size_t slot = own_slot(dir, hash);
+        LKG_LOCKED(&relay_lock);
 
-        (void)pthread_mutex_lock(&relay_lock);
         own[slot].dir = dir;
         own[slot].name = hash;
         own[slot].begun_ns = lkg_boottime_ns();
-        (void)pthread_mutex_unlock(&relay_lock);
 }
 
 void lkg_relay_end(uint64_t dir, const char *name)
@@ -113,15 +112,14 @@ static bool is_own(uint64_t dir, const char *name, const struct identity *now)
         uint64_t hash = hash_name(name);
         size_t slot = own_slot(dir, hash);
         bool yes = false;
+        LKG_LOCKED(&relay_lock);
 
-        (void)pthread_mutex_lock(&relay_lock);
         if (own[slot].dir == dir && own[slot].name == hash) {
                 if (own[slot].begun_ns != 0)
                         yes = lkg_boottime_ns() - own[slot].begun_ns < BEGUN_NS;
                 else
                         yes = memcmp(&own[slot].identity, now, sizeof(*now)) == 0;
         }
-        (void)pthread_mutex_unlock(&relay_lock);
         return yes;
 }
 
@@ -152,7 +150,7 @@ static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char 
 
         if (!node)
                 return;
-        (void)pthread_mutex_lock(&relay_lock);
+        LKG_LOCKED(&relay_lock);
         head = atomic_load(&shm->notify.relay_head);
         job = &shm->notify.relay[head % LKG_RELAY_JOBS];
         if (has_room_for(node, head, atomic_load(&shm->notify.relay_tail)) &&
@@ -164,7 +162,6 @@ static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char 
                 job_owners[head % LKG_RELAY_JOBS] = lkg_quota_owner(node->uid);
                 atomic_store_explicit(&shm->notify.relay_head, head + 1, memory_order_release);
         }
-        (void)pthread_mutex_unlock(&relay_lock);
 }
 
 void lkg_relay_event(uint64_t dir, uint32_t mask, const char *name)

@@ -13,12 +13,10 @@
 
 struct publication_ref *lkg_publication_get(void)
 {
-        struct publication_ref *ref;
+        LKG_LOCKED(&server.publication_lock);
+        struct publication_ref *ref = server.publication;
 
-        (void)pthread_mutex_lock(&server.publication_lock);
-        ref = server.publication;
         ref->refs++;
-        (void)pthread_mutex_unlock(&server.publication_lock);
         return ref;
 }
 
@@ -260,10 +258,7 @@ static int load(struct lkg_error *err)
 
 int lkg_publication_load(struct lkg_error *err)
 {
-        int r;
+        LKG_LOCKED(&load_lock);
 
-        (void)pthread_mutex_lock(&load_lock);
-        r = load(err);
-        (void)pthread_mutex_unlock(&load_lock);
-        return r;
+        return load(err);
 }

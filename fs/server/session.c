@@ -25,7 +25,6 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
         size_t total = 0;
         ssize_t n;
 
-        (void)userdata;
         for (int i = 0; i < count; i++)
                 total += iov[i].iov_len;
         if (task.swallow || (out->unique != 0 && task.again))
@@ -53,10 +52,6 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
 /* Never called: requests are handed over with process_buf. */
 static ssize_t no_read(int fd, void *buf, size_t size, void *userdata)
 {
-        (void)fd;
-        (void)buf;
-        (void)size;
-        (void)userdata;
         errno = EBADF;
         return -1;
 }

@@ -136,14 +136,12 @@ static void add(const struct lkg_node *dir, uint64_t node, uint32_t owner, int w
 
 static uint64_t watched_node(int side, int wd)
 {
-        uint64_t node = 0;
+        LKG_LOCKED(&watch_lock);
 
-        (void)pthread_mutex_lock(&watch_lock);
-        for (size_t i = 0; i < n_watches && node == 0; i++)
+        for (size_t i = 0; i < n_watches; i++)
                 if (watches[i].wd == wd && watches[i].side == side)
-                        node = watches[i].node;
-        (void)pthread_mutex_unlock(&watch_lock);
-        return node;
+                        return watches[i].node;
+        return 0;
 }
 
 /* ---- watching; may wait for the file system ---- */
@@ -178,9 +176,8 @@ static void watch(struct lkg_node *dir, int side)
         }
         if (wd < 0)
                 return;
-        (void)pthread_mutex_lock(&watch_lock);
+        LKG_LOCKED(&watch_lock);
         add(dir, id, owner, wd, side);
-        (void)pthread_mutex_unlock(&watch_lock);
 }
 
 static int start_side(int side);
@@ -230,10 +227,10 @@ void lkg_watch_directory(struct lkg_node *dir)
 
 void lkg_watch_drop(uint32_t index)
 {
-        (void)pthread_mutex_lock(&watch_lock);
+        LKG_LOCKED(&watch_lock);
+
         if (watch_of[index] > 0)
                 drop(watch_of[index] - 1u);
-        (void)pthread_mutex_unlock(&watch_lock);
 }
 
 /* ---- threads ---- */
@@ -278,9 +275,9 @@ static void grant_wishes(int number)
 
 static void be_busy(int side, bool busy)
 {
-        (void)pthread_mutex_lock(&watch_lock);
+        LKG_LOCKED(&watch_lock);
+
         sides[side].busy = busy;
-        (void)pthread_mutex_unlock(&watch_lock);
 }
 
 /*
@@ -314,10 +311,9 @@ static void begin(void)
                         lkg_watch_directory(node);
         }
         atomic_store(&server.source_is_local, is_local());
-        (void)pthread_mutex_lock(&watch_lock);
+        LKG_LOCKED(&watch_lock);
         has_begun = true;
         (void)pthread_cond_signal(&began);
-        (void)pthread_mutex_unlock(&watch_lock);
 }
 
 static void *side_main(void *arg)
@@ -386,9 +382,8 @@ int lkg_watch_init(struct lkg_error *err)
         (void)pthread_mutex_unlock(&watch_lock);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "inotify");
-        (void)pthread_mutex_lock(&watch_lock);
+        LKG_LOCKED(&watch_lock);
         while (!has_begun && lkg_cond_wait(&began, &watch_lock, until_ns))
                 ;
-        (void)pthread_mutex_unlock(&watch_lock);
         return 0;
 }

@@ -106,21 +106,20 @@ static bool settled(int tid, const struct lkg_node *node)
         const struct seen *s = seen_slot(tid, node->component);
         uint64_t now_ns = atomic_load_explicit(&task.slot->since_ns, memory_order_relaxed);
         bool yes;
+        LKG_LOCKED(&seen_lock);
 
-        (void)pthread_mutex_lock(&seen_lock);
         yes = s->tid == tid && s->component == node->component &&
               now_ns - s->looked_ns < (s->recognised ? TRUST_NS : STRANGER_TRUST_NS) &&
               (!s->recognised || s->generation >= node->generation);
-        (void)pthread_mutex_unlock(&seen_lock);
         return yes;
 }
 
 static void remember(int tid, unsigned component, bool recognised, uint64_t generation)
 {
-        (void)pthread_mutex_lock(&seen_lock);
+        LKG_LOCKED(&seen_lock);
+
         *seen_slot(tid, component) =
                 (struct seen){ tid, component, recognised, generation, lkg_boottime_ns() };
-        (void)pthread_mutex_unlock(&seen_lock);
 }
 
 /*

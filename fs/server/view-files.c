@@ -367,10 +367,9 @@ static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in
 {
         uint32_t owner = lkg_caller_share(ctx, &quota);
         bool told = true;
-        size_t i;
+        LKG_LOCKED(&pollers_lock);
+        size_t i = find_poller(in->kh);
 
-        (void)pthread_mutex_lock(&pollers_lock);
-        i = find_poller(in->kh);
         if (i == LKG_POLLERS) {
                 i = find_poller(0);
                 told = i < LKG_POLLERS && (task.replay || lkg_quota_ask(&quota, owner));
@@ -382,7 +381,6 @@ static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in
                         atomic_store_explicit(&server.shm->pollers[i].kh, in->kh, memory_order_release);
                 }
         }
-        (void)pthread_mutex_unlock(&pollers_lock);
         return told;
 }
 
@@ -391,11 +389,10 @@ void lkg_view_closed(uint64_t fh)
 {
         if (fh == 0)
                 return;
-        (void)pthread_mutex_lock(&pollers_lock);
+        LKG_LOCKED(&pollers_lock);
         for (size_t i = 0; i < LKG_POLLERS; i++)
                 if (server.shm->pollers[i].fh == fh && atomic_load(&server.shm->pollers[i].kh) != 0)
                         forget_poller(i);
-        (void)pthread_mutex_unlock(&pollers_lock);
 }
 
 /*

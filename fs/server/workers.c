@@ -162,9 +162,6 @@ static int on_tick(sd_event_source *source, int fd, uint32_t revents, void *user
         uint64_t expirations, served = atomic_load(&server.shm->served), now_ns = lkg_boottime_ns(), next_ns;
         bool busy;
 
-        (void)source;
-        (void)revents;
-        (void)userdata;
         (void)!read(fd, &expirations, sizeof(expirations));
         (void)look_at_held(now_ns);
         busy = look_at_workers(now_ns);
@@ -234,12 +231,11 @@ static bool end(struct worker *me)
         if (atomic_exchange(&me->busy_ns, 0) != ADOPTED)
                 return true;
         lkg_held_end(me->slot);
-        (void)pthread_mutex_lock(&workers_lock);
+        LKG_LOCKED(&workers_lock);
         n_adopted--;
         stays = n_workers - n_adopted <= LKG_WORKERS;
         if (!stays)
                 n_workers--;
-        (void)pthread_mutex_unlock(&workers_lock);
         return stays;
 }
 
@@ -304,9 +300,8 @@ static void *worker_main(void *arg)
         if (gone)
                 (void)eventfd_write(server.gone, 1);
         lkg_thread_end();
-        (void)pthread_mutex_lock(&workers_lock);
+        LKG_LOCKED(&workers_lock);
         me->used = false;
-        (void)pthread_mutex_unlock(&workers_lock);
         return NULL;
 }
 
@@ -321,7 +316,8 @@ static struct worker *unused(void)
 
 void lkg_workers_start_more(void)
 {
-        (void)pthread_mutex_lock(&workers_lock);
+        LKG_LOCKED(&workers_lock);
+
         while (n_workers - n_adopted < LKG_WORKERS) {
                 struct worker *worker = unused();
                 struct lkg_slot *slot = worker ? lkg_slot_take() : NULL;
@@ -337,7 +333,6 @@ void lkg_workers_start_more(void)
                 worker->used = true;
                 n_workers++;
         }
-        (void)pthread_mutex_unlock(&workers_lock);
 }
 
 int lkg_workers_start(struct lkg_error *err)
