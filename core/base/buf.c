@@ -31,18 +31,6 @@ _Noreturn void lkg_no_memory(void)
         _exit(EX_OSERR);
 }
 
-char *lkg_format(const char *fmt, ...)
-{
-        char *text;
-        va_list ap;
-
-        va_start(ap, fmt);
-        if (vasprintf(&text, fmt, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        return lkg_must(text);
-}
-
 /* ---- the buffer ---- */
 
 /*
@@ -199,6 +187,23 @@ char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size)
         }
         lkg_buf_deinit(buf);
         return data;
+}
+
+char *lkg_format(const char *fmt, ...)
+{
+        va_list ap;
+        char *text;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        return lkg_must(n < 0 ? NULL : text);
+}
+
+char *lkg_copy(const char *text)
+{
+        return text ? lkg_must(strdup(text)) : NULL;
 }
 
 static void json_escape(struct lkg_buf *buf, uint32_t c)

@@ -674,7 +674,7 @@ static void watch_fallback(const struct lkg_component *c, const char *source_pat
 
         wanted.path = dir = lkg_format("%s%s%.*s", source_path, slash ? "/" : "",
                                        slash ? (int)(slash - c->config->base) : 0, c->config->base);
-        (void)lkg_watch_add(watch, &wanted);
+        lkg_watch_add(watch, &wanted);
 }
 
 void lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
@@ -683,7 +683,7 @@ void lkg_component_watch(const struct lkg_component *c, const char *source_path,
         size_t n = lkg_stack_watches(c->stack, &wanted);
 
         for (size_t i = 0; i < n; i++)
-                (void)lkg_watch_add(watch, &wanted[i]);
+                lkg_watch_add(watch, &wanted[i]);
         if (c->base_is_fallback)
                 watch_fallback(c, source_path, watch);
 }

@@ -52,8 +52,8 @@ static void note_ways(struct lkg_engine *e)
 {
         struct lkg_strings ways = { 0 };
 
-        for (size_t i = 0; i < e->watch.n_dirs; i++) {
-                const struct lkg_watched_dir *dir = &e->watch.dirs[i];
+        for (size_t i = 0; i < e->watch.dirs.n; i++) {
+                const struct lkg_stack_watch *dir = &e->watch.dirs.items[i];
                 bool top = strcmp(dir->path, e->paths.source) == 0;
                 const char *below = top ? "" : lkg_path_below(dir->path, e->paths.source);
 
@@ -92,7 +92,7 @@ static bool update_watches(struct lkg_engine *e)
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_component_watch(&e->components[i], e->paths.source, &e->watch);
         for (size_t i = 0; i < way->n; i++)
-                (void)lkg_watch_add(&e->watch, &way->items[i]);
+                lkg_watch_add(&e->watch, &way->items[i]);
         added = lkg_watch_end(&e->watch);
         note_ways(e);
         if (e->watch.over_limit && !e->reports.over_limit_noted) {

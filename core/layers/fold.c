@@ -172,12 +172,10 @@ static void say_what_it_is(const struct update *u, struct lkg_fold_step *step, s
 {
         LKG_CLEANUP(lkg_freep) char *words = NULL;
 
-        if (u->want.resembles && !step->layer->resembles) {
-                if (asprintf(&words, "%s: %s", u->want.file, u->want.resembles) < 0)
-                        words = NULL;
-        } else if (!step->layer->resembles) {
+        if (u->want.resembles && !step->layer->resembles)
+                words = lkg_format("%s: %s", u->want.file, u->want.resembles);
+        else if (!step->layer->resembles)
                 words = lkg_resembles(NULL, 0, 0, doc_of(step));
-        }
         lkg_report_add_words(&step->report, finding, words ? words : step->layer->resembles);
 }
 
@@ -302,11 +300,12 @@ static int merge(const struct lkg_layer_info *info, struct lkg_report *report, s
 }
 
 /* The same for a layer that was merged before: what there is to say has been said. */
-static int merge_again(const struct lkg_layer_info *info, struct lkg_value **running)
+static void merge_again(const struct lkg_layer_info *info, struct lkg_value **running)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
 
-        return info->left_out || info->idle ? 0 : merge(info, &report, running);
+        if (!info->left_out && !info->idle)
+                (void)merge(info, &report, running);
 }
 
 static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step)
@@ -383,7 +382,7 @@ static int merge_what_is_there(struct update *u, struct lkg_fold_step *step)
         return r;
 }
 
-static int run_step(struct update *u, struct lkg_fold_step *step)
+static void run_step(struct update *u, struct lkg_fold_step *step)
 {
         enum header_state header = HEADER_FINE;
         int r = -EBADMSG;
@@ -395,18 +394,15 @@ static int run_step(struct update *u, struct lkg_fold_step *step)
                 lkg_report_append(&step->report, &step->layer->report);
         if (is_idle(step)) {
                 step->whole = !u->broken;
-                return 0;
+                return;
         }
         if (doc_of(step))
                 header = check_header(u, step);
         if (can_merge(u, step, header))
                 r = merge_what_is_there(u, step);
-        if (r < 0 && r != -EBADMSG)
-                return r;
         step->left_out = r < 0;
         step->whole = r == 0 && !u->broken && header == HEADER_FINE &&
                       step->layer->report.n_severity[LKG_ERROR] == 0;
-        return 0;
 }
 
 /* ---- the sequence ---- */
@@ -422,11 +418,9 @@ static size_t count_steps(struct lkg_layer **layers, size_t n_layers)
 
 static struct lkg_fold_step *lay_out(struct lkg_layer **layers, size_t n_layers, size_t n_steps)
 {
-        struct lkg_fold_step *steps = calloc(n_steps + 1, sizeof(*steps));
+        struct lkg_fold_step *steps = lkg_must(calloc(n_steps + 1, sizeof(*steps)));
         size_t n = 0;
 
-        if (!steps)
-                return NULL;
         for (size_t i = 0; i < n_layers; i++) {
                 for (size_t d = 0; d < (layers[i]->n_docs ? layers[i]->n_docs : 1); d++) {
                         steps[n].layer = lkg_layer_ref(layers[i]);
@@ -469,28 +463,23 @@ static size_t start(const struct lkg_fold *old, size_t n, struct lkg_value **ret
         return below ? old->n_below : base ? old->n_base : 0;
 }
 
-static int merge_step_again(const struct lkg_fold_step *step, struct lkg_value **running)
-{
-        const struct lkg_layer_info info = lkg_fold_step_info(step);
-
-        return merge_again(&info, running);
-}
-
 /* Merge one more step; the first @same ones are known. */
-static int add_step(struct update *u, struct lkg_fold *fold, size_t i, size_t same, size_t merged)
+static void add_step(struct update *u, struct lkg_fold *fold, size_t i, size_t same, size_t merged)
 {
         struct lkg_fold_step *step = &fold->steps[i];
-        int r = 0;
 
         if (i == same) {
                 fold->below = lkg_value_ref(u->running);
                 fold->n_below = i;
         }
         learn_header(u, step);
-        if (i >= same)
-                r = run_step(u, step);
-        else if (i >= merged)
-                r = merge_step_again(step, &u->running);
+        if (i >= same) {
+                run_step(u, step);
+        } else if (i >= merged) {
+                const struct lkg_layer_info info = lkg_fold_step_info(step);
+
+                merge_again(&info, &u->running);
+        }
         if (step->left_out && !u->lacks)
                 u->lacks = step->layer->file;
         u->broken |= !step->whole;
@@ -499,26 +488,22 @@ static int add_step(struct update *u, struct lkg_fold *fold, size_t i, size_t sa
                 fold->base = lkg_value_ref(u->running);
                 fold->n_base = i + 1;
         }
-        return r;
 }
 
-int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
-                    size_t n_layers, struct lkg_stack_stats *stats)
+void lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
+                     size_t n_layers, struct lkg_stack_stats *stats)
 {
         struct lkg_fold fresh = { 0 };
         struct update u = { .config = config, .stats = stats };
         size_t same, merged;
-        int r = 0;
 
         u.want = (struct header){ config->kind, config->api_version, NULL };
         fresh.n_steps = count_steps(layers, n_layers);
         fresh.steps = lay_out(layers, n_layers, fresh.n_steps);
-        if (!fresh.steps)
-                return -ENOMEM;
         same = count_same(fresh.steps, fresh.n_steps, fold);
         if (fold->steps && same == fresh.n_steps && same == fold->n_steps) {
                 lkg_fold_deinit(&fresh);
-                return 0;
+                return;
         }
         merged = start(fold, same, &u.running);
         if (fold->n_base <= same) {
@@ -528,45 +513,34 @@ int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config
         for (size_t i = 0; i < same; i++)
                 move_step(&fresh.steps[i], &fold->steps[i]);
         lkg_fold_deinit(fold); /* before new results are made */
-        for (size_t i = 0; r == 0 && i < fresh.n_steps; i++)
-                r = add_step(&u, &fresh, i, same, merged);
+        for (size_t i = 0; i < fresh.n_steps; i++)
+                add_step(&u, &fresh, i, same, merged);
         fresh.result = u.running;
         if (same == fresh.n_steps) { /* the last ones were removed */
                 fresh.below = lkg_value_ref(fresh.result);
                 fresh.n_below = same;
         }
         *fold = fresh;
-        if (r < 0)
-                lkg_fold_deinit(fold);
-        return r;
 }
 
 /* ---- results of a candidate that are not kept ---- */
 
-int lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret)
+struct lkg_value *lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i)
 {
         struct lkg_again *again = &((struct lkg_candidate *)candidate)->again; /* one thread */
-        int r = 0;
 
         if (again->n > i + 1) {
                 again->merged = lkg_value_unref(again->merged);
                 again->n = 0;
         }
-        while (r == 0 && again->n <= i)
-                r = merge_again(&candidate->layers[again->n++], &again->merged);
-        if (r < 0) {
-                again->merged = lkg_value_unref(again->merged);
-                again->n = 0;
-                return r;
-        }
-        *ret = lkg_value_ref(again->merged);
-        return 0;
+        while (again->n <= i)
+                merge_again(&candidate->layers[again->n++], &again->merged);
+        return lkg_value_ref(again->merged);
 }
 
-int lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret)
+struct lkg_value *lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i)
 {
-        *ret = NULL;
-        return candidate->layers[i].whole ? lkg_candidate_partial(candidate, i, ret) : 0;
+        return candidate->layers[i].whole ? lkg_candidate_partial(candidate, i) : NULL;
 }
 
 bool lkg_candidate_same(const struct lkg_candidate *a, const struct lkg_candidate *b)

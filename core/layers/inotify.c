@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inotify and the unsettled set: see layers.h. */
+/* inotify and the unsettled set: see lkg/stack.h. */
 #include <limits.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <lkg/text.h>
 
 #include <lkg/publish.h>
-#include <lkg/stack.h>
+#include "layers.h"
 
 #define EVENTS                                                                                          \
         (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | \
@@ -17,47 +17,26 @@
 
 int lkg_watch_open(struct lkg_watch *ret, int source_fd, const char *source_path, struct lkg_error *err)
 {
+        int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+        if (fd < 0)
+                return lkg_error_set(err, -errno, NULL, "inotify");
         *ret = (struct lkg_watch){
-                .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC),
+                .fd = fd,
                 .source_fd = source_fd,
-                .source_path = strdup(source_path),
+                .source_path = lkg_copy(source_path),
                 .touched.everything = true,
         };
-        if (ret->fd < 0) {
-                int r = -errno;
-
-                free(ret->source_path);
-                return lkg_error_set(err, r, NULL, "inotify");
-        }
-        if (!ret->source_path) {
-                ret->fd = lkg_close(ret->fd);
-                return lkg_error_set(err, -ENOMEM, NULL, "inotify");
-        }
         return 0;
-}
-
-static void forget_names(struct lkg_watched_dir *dir)
-{
-        while (dir->n_names > 0)
-                free(dir->names[--dir->n_names]);
-        free(dir->names);
-        dir->names = NULL;
-}
-
-static void dir_deinit(struct lkg_watched_dir *dir)
-{
-        forget_names(dir);
-        free(dir->path);
 }
 
 void lkg_watch_deinit(struct lkg_watch *w)
 {
-        for (size_t i = 0; i < w->n_dirs; i++)
-                dir_deinit(&w->dirs[i]);
+        lkg_way_deinit(&w->dirs);
+        lkg_way_deinit(&w->next);
         lkg_touched_deinit(&w->touched);
         for (size_t i = 0; i < w->n_unsettled; i++)
                 free(w->unsettled[i].path);
-        free(w->dirs);
         free(w->unsettled);
         free(w->source_path);
         *w = (struct lkg_watch){ .fd = lkg_close(w->fd), .source_fd = -EBADF };
@@ -85,115 +64,66 @@ static bool reach(const struct lkg_watch *w, const char *path, char ret[static P
 
 void lkg_watch_begin(struct lkg_watch *w)
 {
-        for (size_t i = 0; i < w->n_dirs; i++) {
-                w->dirs[i].wanted = w->dirs[i].every = false;
-                forget_names(&w->dirs[i]);
-        }
-        w->poll = w->over_limit = w->added = false;
+        lkg_way_deinit(&w->next);
 }
 
-static size_t position(const struct lkg_watch *w, const char *path)
+void lkg_watch_add(struct lkg_watch *w, const struct lkg_stack_watch *wanted)
 {
-        size_t low = 0, high = w->n_dirs;
+        bool every = wanted->recursive_member || wanted->n_names == 0;
 
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (strcmp(w->dirs[middle].path, path) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        for (size_t i = 0; i < (every ? 1 : wanted->n_names); i++)
+                lkg_watches_add(&w->next, wanted->path, every ? NULL : wanted->names[i]);
+        w->next.items[w->next.n - 1].poll_only = wanted->poll_only;
 }
 
-static int insert(struct lkg_watch *w, size_t at, const char *path)
+static bool is_watched(const struct lkg_watch *w, int wd)
 {
-        char *copy = strdup(path);
-
-        if (!copy || LKG_GROW(w->dirs, w->n_dirs) < 0) {
-                free(copy);
-                return -ENOMEM;
-        }
-        memmove(w->dirs + at + 1, w->dirs + at, (w->n_dirs - at) * sizeof(*w->dirs));
-        w->dirs[at] = (struct lkg_watched_dir){ .path = copy, .wd = -1 };
-        w->n_dirs++;
-        return 0;
-}
-
-static bool has_name(const struct lkg_watched_dir *dir, const char *name)
-{
-        for (size_t i = 0; i < dir->n_names; i++)
-                if (strcmp(dir->names[i], name) == 0)
+        for (size_t i = 0; i < w->dirs.n; i++)
+                if (w->dirs.items[i].wd == wd)
                         return true;
-        return dir->every;
+        return false;
 }
 
-/* Without memory for a name, every name matters. */
-static void add_names(struct lkg_watched_dir *dir, const struct lkg_stack_watch *wanted)
+/* Return: may something have happened in it since it was looked at? */
+static bool begin_watch(struct lkg_watch *w, struct lkg_stack_watch *dir)
 {
-        dir->every = dir->every || wanted->recursive_member || wanted->n_names == 0;
-        for (size_t i = 0; !dir->every && i < wanted->n_names; i++)
-                if (!has_name(dir, wanted->names[i]))
-                        dir->every =
-                                lkg_strings_take(&dir->names, &dir->n_names, strdup(wanted->names[i])) < 0;
-}
-
-int lkg_watch_add(struct lkg_watch *w, const struct lkg_stack_watch *wanted)
-{
-        size_t at = position(w, wanted->path);
-        struct lkg_watched_dir *dir;
         char path[PATH_MAX];
 
-        if (wanted->poll_only)
-                w->poll = true; /* watched anyway: changes made on this node are seen at once */
-        if (at == w->n_dirs || strcmp(w->dirs[at].path, wanted->path) != 0) {
-                int r = insert(w, at, wanted->path);
-
-                if (r < 0)
-                        return r;
-        }
-        dir = &w->dirs[at];
-        dir->wanted = true;
-        add_names(dir, wanted);
-        if (dir->wd >= 0 || !reach(w, dir->path, path))
-                return 0;
+        if (!reach(w, dir->path, path))
+                return false;
         dir->wd = inotify_add_watch(w->fd, path, EVENTS);
-        if (dir->wd >= 0) {
-                w->added = true;
-        } else if (errno == ENOSPC || errno == ENOMEM) {
-                w->poll = w->over_limit = true;
-        } else if (errno == EACCES || errno == EPERM) {
-                w->poll = true;
-        } else {
-                w->added = true; /* it was removed since the stack saw it: the stack will name another one */
-        }
-        return 0;
-}
-
-static bool shared(const struct lkg_watch *w, const struct lkg_watched_dir *dir)
-{
-        for (size_t i = 0; i < w->n_dirs; i++)
-                if (&w->dirs[i] != dir && w->dirs[i].wanted && w->dirs[i].wd == dir->wd)
-                        return true;
+        if (dir->wd >= 0)
+                return true;
+        w->over_limit |= errno == ENOSPC || errno == ENOMEM;
+        if (errno != ENOSPC && errno != ENOMEM && errno != EACCES && errno != EPERM)
+                return true; /* it was removed since the stack saw it: the stack will name another one */
+        w->poll = true;
         return false;
 }
 
 bool lkg_watch_end(struct lkg_watch *w)
 {
-        size_t n = 0;
+        struct lkg_way old = w->dirs;
+        bool added = false;
 
-        for (size_t i = 0; i < w->n_dirs; i++)
-                if (!w->dirs[i].wanted && w->dirs[i].wd >= 0 && !shared(w, &w->dirs[i]))
-                        (void)inotify_rm_watch(w->fd, w->dirs[i].wd);
-        for (size_t i = 0; i < w->n_dirs; i++) {
-                if (w->dirs[i].wanted)
-                        w->dirs[n++] = w->dirs[i];
-                else
-                        dir_deinit(&w->dirs[i]);
+        lkg_way_unite(&w->next);
+        w->dirs = w->next;
+        w->next = (struct lkg_way){ 0 };
+        w->poll = w->over_limit = false;
+        for (size_t i = 0; i < w->dirs.n; i++) {
+                struct lkg_stack_watch *dir = &w->dirs.items[i];
+                const struct lkg_stack_watch *before = lkg_way_at(&old, dir->path);
+
+                w->poll |= dir->poll_only; /* watched anyway: changes made on this node are seen at once */
+                dir->wd = before ? before->wd : -1;
+                if (dir->wd < 0)
+                        added |= begin_watch(w, dir);
         }
-        w->n_dirs = n;
-        return w->added;
+        for (size_t i = 0; i < old.n; i++)
+                if (old.items[i].wd >= 0 && !is_watched(w, old.items[i].wd))
+                        (void)inotify_rm_watch(w->fd, old.items[i].wd);
+        lkg_way_deinit(&old);
+        return added;
 }
 
 /* ---- touched ---- */
@@ -214,31 +144,21 @@ struct lkg_touched lkg_watch_take_touched(struct lkg_watch *w)
         return touched;
 }
 
-/* Takes over @path; NULL = anything. */
-static void touch(struct lkg_watch *w, char *path)
-{
-        struct lkg_touched *t = &w->touched;
-        bool known = t->everything;
-
-        for (size_t i = 0; path && !known && i < t->n_paths; i++)
-                known = strcmp(t->paths[i], path) == 0;
-        if (path && known) {
-                free(path);
-                return;
-        }
-        if (t->n_paths >= LKG_TOUCHED_MAX) {
-                free(path);
-                path = NULL;
-        }
-        if (!path || lkg_strings_take(&t->paths, &t->n_paths, path) < 0) {
-                lkg_touched_deinit(t);
-                t->everything = true;
-        }
-}
-
 void lkg_watch_touch(struct lkg_watch *w, const char *path)
 {
-        touch(w, path ? strdup(path) : NULL);
+        struct lkg_touched *t = &w->touched;
+
+        if (t->everything)
+                return;
+        for (size_t i = 0; path && i < t->n_paths; i++)
+                if (strcmp(t->paths[i], path) == 0)
+                        return;
+        if (path && t->n_paths < LKG_TOUCHED_MAX) {
+                (void)lkg_need(lkg_strings_take(&t->paths, &t->n_paths, lkg_copy(path)));
+                return;
+        }
+        lkg_touched_deinit(t);
+        t->everything = true;
 }
 
 /* ---- unsettled ---- */
@@ -256,7 +176,6 @@ static size_t find_unsettled(const struct lkg_watch *w, const char *path)
 static bool unsettle(struct lkg_watch *w, const char *path, uint64_t now_ns)
 {
         size_t i = find_unsettled(w, path);
-        char *copy;
 
         if (i < w->n_unsettled) {
                 w->unsettled[i].since_ns = now_ns;
@@ -264,12 +183,8 @@ static bool unsettle(struct lkg_watch *w, const char *path, uint64_t now_ns)
         }
         if (w->n_unsettled >= UNSETTLED_MAX)
                 return false;
-        copy = strdup(path);
-        if (!copy || LKG_GROW(w->unsettled, w->n_unsettled) < 0) {
-                free(copy);
-                return false;
-        }
-        w->unsettled[w->n_unsettled++] = (struct lkg_unsettled){ copy, now_ns };
+        (void)lkg_need(LKG_GROW(w->unsettled, w->n_unsettled));
+        w->unsettled[w->n_unsettled++] = (struct lkg_unsettled){ lkg_copy(path), now_ns };
         return true;
 }
 
@@ -361,29 +276,31 @@ static bool on_name(struct lkg_watch *w, const char *path, const struct inotify_
         return true; /* attributes: it may have become readable */
 }
 
+static bool matters(const struct lkg_stack_watch *dir, const char *name)
+{
+        for (size_t i = 0; i < dir->n_names; i++)
+                if (strcmp(dir->names[i], name) == 0)
+                        return true;
+        return dir->recursive_member;
+}
+
 /* Something happened to an entry of @dir. */
-static bool on_entry(struct lkg_watch *w, const struct lkg_watched_dir *dir, const struct inotify_event *e,
+static bool on_entry(struct lkg_watch *w, const struct lkg_stack_watch *dir, const struct inotify_event *e,
                      uint64_t now_ns)
 {
-        char *path;
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
 
-        if (!has_name(dir, e->name))
+        if (!matters(dir, e->name))
                 return false;
-        if (asprintf(&path, "%s%s%s", dir->path, dir->path[strlen(dir->path) - 1] == '/' ? "" : "/",
-                     e->name) < 0) {
-                touch(w, NULL);
-                return true;
-        }
-        if (strlen(path) < PATH_MAX && !on_name(w, path, e, now_ns)) {
-                free(path);
+        path = lkg_format("%s%s%s", dir->path, dir->path[strlen(dir->path) - 1] == '/' ? "" : "/", e->name);
+        if (strlen(path) < PATH_MAX && !on_name(w, path, e, now_ns))
                 return false;
-        }
-        touch(w, path);
+        lkg_watch_touch(w, path);
         return true;
 }
 
 /* Something happened to @dir itself, or to its watch. */
-static void on_self(struct lkg_watch *w, struct lkg_watched_dir *dir, const struct inotify_event *e)
+static void on_self(struct lkg_watch *w, struct lkg_stack_watch *dir, const struct inotify_event *e)
 {
         if (e->mask & (IN_IGNORED | IN_MOVE_SELF)) {
                 /* The name now refers to something else: look it up again at the next refresh. */
@@ -391,7 +308,7 @@ static void on_self(struct lkg_watch *w, struct lkg_watched_dir *dir, const stru
                         (void)inotify_rm_watch(w->fd, dir->wd);
                 dir->wd = -1;
         }
-        touch(w, NULL);
+        lkg_watch_touch(w, NULL);
 }
 
 static bool on_event(struct lkg_watch *w, const struct inotify_event *e, uint64_t now_ns)
@@ -399,9 +316,9 @@ static bool on_event(struct lkg_watch *w, const struct inotify_event *e, uint64_
         bool any = e->mask & IN_Q_OVERFLOW;
 
         if (any)
-                touch(w, NULL);
-        for (size_t i = 0; i < w->n_dirs; i++) {
-                struct lkg_watched_dir *dir = &w->dirs[i];
+                lkg_watch_touch(w, NULL);
+        for (size_t i = 0; i < w->dirs.n; i++) {
+                struct lkg_stack_watch *dir = &w->dirs.items[i];
 
                 if (dir->wd != e->wd)
                         continue;

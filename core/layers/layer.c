@@ -50,44 +50,32 @@ const char *lkg_layer_role_name(enum lkg_layer_role role)
         return (unsigned)role < _LKG_LAYER_ROLE_MAX ? names[role] : "?";
 }
 
-char *lkg_concat(const char *a, const char *b, const char *c)
-{
-        size_t a_size = strlen(a), b_size = strlen(b), c_size = strlen(c);
-        char *ret = malloc(a_size + b_size + c_size + 1);
-
-        if (!ret)
-                return NULL;
-        memcpy(ret, a, a_size);
-        memcpy(ret + a_size, b, b_size);
-        memcpy(ret + a_size + b_size, c, c_size + 1);
-        return ret;
-}
-
 char *lkg_display(const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_buf_append(&buf, "", 0);
         lkg_buf_shown(&buf, text, strlen(text));
+        (void)lkg_buf_text(&buf);
         return lkg_buf_steal(&buf, NULL);
+}
+
+static char *shown_path(const struct lkg_place *place)
+{
+        return lkg_display(strncmp(place->path, "./", 2) == 0 ? place->path + 2 : place->path);
 }
 
 static struct lkg_layer *layer_new(const struct lkg_place *place)
 {
-        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = calloc(1, sizeof(*layer));
+        struct lkg_layer *layer = lkg_must(calloc(1, sizeof(*layer)));
 
-        if (!layer)
-                return NULL;
         layer->refs = 1;
         layer->report.n_elsewhere = LKG_FINDINGS_MAX - LKG_LAYER_FINDINGS_MAX;
         layer->role = place->role;
         layer->type = place->type;
-        layer->path = strdup(place->path);
+        layer->path = lkg_copy(place->path);
         layer->name = lkg_display(place->name);
-        layer->file = lkg_display(strncmp(place->path, "./", 2) == 0 ? place->path + 2 : place->path);
-        if (!layer->path || !layer->name || !layer->file)
-                return NULL;
-        return LKG_STEAL(layer);
+        layer->file = shown_path(place);
+        return layer;
 }
 
 static struct lkg_where where_of(const struct lkg_layer *layer)
@@ -100,21 +88,16 @@ static struct lkg_where where_of(const struct lkg_layer *layer)
 /*
  * A file that exists but cannot be used. If the finding is the same as last time, so is the layer.
  */
-static int unusable(const struct lkg_place *place, struct lkg_layer *cached, unsigned code, const char *text,
-                    struct lkg_layer **ret)
+static struct lkg_layer *unusable(const struct lkg_place *place, struct lkg_layer *cached, unsigned code,
+                                  const char *text)
 {
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = layer_new(place);
-        struct lkg_where where;
+        const struct lkg_where where = where_of(layer);
 
-        if (!layer)
-                return -ENOMEM;
-        where = where_of(layer);
         lkg_report_add(&layer->report, LKG_ERROR, code, &where, "%s", text);
         if (cached && !cached->has_identity && lkg_report_equal(&cached->report, &layer->report))
-                *ret = lkg_layer_ref(cached);
-        else
-                *ret = LKG_STEAL(layer);
-        return 0;
+                return lkg_layer_ref(cached);
+        return LKG_STEAL(layer);
 }
 
 /*
@@ -142,30 +125,24 @@ static void cause_text(const struct lkg_error *err, const char *entry, char *tex
                                "be root's and readable by its owner, or readable by all");
 }
 
-static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, int code,
-                       const struct lkg_error *err, struct lkg_layer **ret)
+/* Return: is there (still) an entry? */
+static bool cannot_open(const struct lkg_place *place, struct lkg_layer *cached, int code,
+                        const struct lkg_error *err, struct lkg_layer **ret)
 {
         bool link = place->st && S_ISLNK(place->st->st_mode);
         char text[sizeof(err->message) + 200];
+        struct stat st;
 
-        if (code == -ENOMEM)
-                return -ENOMEM;
-        if (code == -ENOENT && !link) {
-                struct stat st;
-
-                /* A dangling link is an entry that stays; anything else has just been removed. */
-                if (fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-                    !S_ISLNK(st.st_mode)) {
-                        *ret = NULL;
-                        return 1;
-                }
-                link = true;
-        }
+        /* A dangling link is an entry that stays; anything else has just been removed. */
+        if (lkg_need(code) == -ENOENT && !link &&
+            (fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode)))
+                return false;
         if (code == -ENOENT)
-                return unusable(place, cached, LKG_C_UNREADABLE,
-                                "the symlink leads nowhere; repair it or remove it", ret);
-        cause_text(err, place->entry, text, sizeof(text));
-        return unusable(place, cached, LKG_C_UNREADABLE, text, ret);
+                (void)snprintf(text, sizeof(text), "the symlink leads nowhere; repair it or remove it");
+        else
+                cause_text(err, place->entry, text, sizeof(text));
+        *ret = unusable(place, cached, LKG_C_UNREADABLE, text);
+        return true;
 }
 
 static bool is_racy(const struct lkg_file_id *identity, int64_t now_ns)
@@ -175,14 +152,10 @@ static bool is_racy(const struct lkg_file_id *identity, int64_t now_ns)
 
 /* ---- decoding ---- */
 
-static int add_doc(struct lkg_layer *layer, struct lkg_value *doc)
+static void add_doc(struct lkg_layer *layer, struct lkg_value *doc)
 {
-        if (LKG_GROW(layer->docs, layer->n_docs) < 0) {
-                lkg_value_unref(doc);
-                return -ENOMEM;
-        }
+        (void)lkg_need(LKG_GROW(layer->docs, layer->n_docs));
         layer->docs[layer->n_docs++] = doc;
-        return 0;
 }
 
 static void say(struct lkg_layer *layer, unsigned code, const char *text)
@@ -192,11 +165,10 @@ static void say(struct lkg_layer *layer, unsigned code, const char *text)
         lkg_report_add(&layer->report, LKG_ERROR, code, &where, "%s", text);
 }
 
-static int drop_docs(struct lkg_layer *layer)
+static void drop_docs(struct lkg_layer *layer)
 {
         while (layer->n_docs > 0)
                 lkg_value_unref(layer->docs[--layer->n_docs]);
-        return 0;
 }
 
 static bool is_directive_pointer(const char *pointer)
@@ -262,32 +234,34 @@ static void say_empty(struct lkg_layer *layer)
 }
 
 /* Findings about a decoded document on its own. */
-static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
+static void judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
 {
         struct lkg_where where = { layer->file, lkg_value_line(doc), lkg_value_column(doc) };
         enum lkg_type type = lkg_value_type(doc), want = layer->type == LKG_PATCH_JSON ? LKG_LIST : LKG_MAP;
 
         if (type == LKG_NULL) {
                 say_empty(layer);
-                return drop_docs(layer);
+                drop_docs(layer);
+                return;
         }
         if (lkg_is_kubeconfig(doc)) {
                 /* Nothing of it may be shown, not even a duplicate key. */
                 layer->kubeconfig = true;
                 lkg_report_deinit(&layer->report);
-                return drop_docs(layer);
+                drop_docs(layer);
+                return;
         }
         if (type != want) {
                 lkg_report_add(&layer->report, LKG_ERROR, LKG_C_NOT_A_MAP, &where,
                                "the document is a %s; %s", lkg_type_name(type),
                                want == LKG_MAP ? "a map of fields (key: value) is wanted"
                                                : "a list of JSON patch operations is wanted");
-                return drop_docs(layer);
+                drop_docs(layer);
+                return;
         }
         if (layer->role == LKG_LAYER_DROPIN)
                 (void)lkg_value_walk(doc, warn_of_directive, layer);
         (void)lkg_value_walk(doc, warn_of_placeholder, layer);
-        return 0;
 }
 
 static unsigned role_flags(enum lkg_layer_role role)
@@ -351,14 +325,12 @@ static struct lkg_value *header_that_counts(const struct lkg_layer *layer, const
 static void set_spelling(struct lkg_value *doc, const char *key, size_t key_size, struct lkg_value *spelling,
                          const struct lkg_value *text)
 {
-        struct lkg_value *value;
-        const char *data;
         size_t size;
+        const char *data = lkg_value_text(text, &size);
 
-        data = lkg_value_text(text, &size);
-        value = lkg_value_new_string(data, size, lkg_value_source_mut(spelling), lkg_value_line(spelling),
-                                     lkg_value_column(spelling));
-        (void)lkg_map_set(doc, key, key_size, value);
+        (void)lkg_map_set(doc, key, key_size,
+                          lkg_value_new_string(data, size, lkg_value_source_mut(spelling),
+                                               lkg_value_line(spelling), lkg_value_column(spelling)));
 }
 
 /*
@@ -383,18 +355,16 @@ static void fold_header(const struct lkg_layer *layer, struct lkg_value *doc, co
                 size_t size;
                 struct lkg_value *value = lkg_map_at(doc, i, &key, &size);
 
-                if (lkg_value_type(value) == LKG_NULL || !lkg_merge_key_folds(name, key, size) ||
-                    lkg_value_equal(value, kept))
-                        continue;
-                set_spelling(doc, key, size, value, kept);
+                if (lkg_value_type(value) != LKG_NULL && lkg_merge_key_folds(name, key, size) &&
+                    !lkg_value_equal(value, kept))
+                        set_spelling(doc, key, size, value, kept);
         }
 }
 
 static void fold_headers(const struct lkg_layer *layer, struct lkg_value *doc)
 {
-        if (layer->role != LKG_LAYER_BASE && layer->role != LKG_LAYER_REMOTE)
-                return;
-        if (lkg_value_type(doc) != LKG_MAP)
+        if ((layer->role != LKG_LAYER_BASE && layer->role != LKG_LAYER_REMOTE) ||
+            lkg_value_type(doc) != LKG_MAP)
                 return;
         fold_header(layer, doc, "kind");
         fold_header(layer, doc, "apiVersion");
@@ -408,7 +378,7 @@ static bool has_known_header(const struct lkg_value *doc)
                (strcmp(kind, "KubeletConfiguration") == 0 || strcmp(kind, "KubeProxyConfiguration") == 0);
 }
 
-static int decode_one(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
+static void decode_one(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
 {
         struct lkg_value *doc = NULL;
         int r;
@@ -421,17 +391,14 @@ static int decode_one(struct lkg_layer *layer, const char *data, size_t size, st
                 r = lkg_decode(data, size, layer->format, decode_flags(layer), source, &layer->report, &doc);
         }
         if (r < 0)
-                return 0; /* see the report */
+                return; /* see the report */
         fold_headers(layer, doc);
-        r = add_doc(layer, doc);
-        if (r < 0)
-                return r;
+        add_doc(layer, doc);
         if (!has_known_header(doc))
                 layer->resembles = lkg_resembles(data, size, 0, doc);
-        r = judge_doc(layer, doc);
-        if (r == 0 && layer->n_docs == 0 && layer->report.n_findings > 0)
+        judge_doc(layer, doc);
+        if (layer->n_docs == 0 && layer->report.n_findings > 0)
                 lkg_report_add_words(&layer->report, layer->report.n_findings - 1, layer->resembles);
-        return r;
 }
 
 /* kubeadm reports that it ignored an empty file, but does not report one with only comments. */
@@ -444,24 +411,22 @@ static void report_idle(struct lkg_layer *layer)
 }
 
 /* kubeadm splits its patch files at lines that start with `---` and skips empty pieces. */
-static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
+static void decode_pieces(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
 {
-        LKG_CLEANUP(lkg_freep) char *piece = malloc(size + 1);
+        LKG_CLEANUP(lkg_freep) char *piece = lkg_must(malloc(size + 1));
         size_t start = 0, n_pieces = 0;
 
-        if (!piece)
-                return -ENOMEM;
         while (start < size) {
                 const char *cut = memmem(data + start, size - start, "\n---", 4);
                 size_t end = cut ? (size_t)(cut - data) + 1 : size;
                 struct lkg_value *doc = NULL;
                 enum lkg_format format;
-                int r;
 
                 if (++n_pieces > PIECES_MAX) {
                         say(layer, LKG_C_LIMIT,
                             "more than 64 documents in one patch file; use several files");
-                        return drop_docs(layer);
+                        drop_docs(layer);
+                        return;
                 }
                 /*
                  * The text before the piece is blanked, so that its line numbers are those of the file.
@@ -469,43 +434,41 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                 for (size_t i = 0; i < start; i++)
                         piece[i] = data[i] == '\n' ? '\n' : ' ';
                 memcpy(piece + start, data + start, end - start);
-                r = lkg_decode_patch(piece, end, decode_flags(layer), source, &layer->report, &format, &doc);
-                if (r < 0)
-                        return drop_docs(layer);
+                if (lkg_decode_patch(piece, end, decode_flags(layer), source, &layer->report, &format,
+                                     &doc) < 0) {
+                        drop_docs(layer);
+                        return;
+                }
                 if (lkg_value_type(doc) == LKG_NULL) {
                         lkg_value_unref(doc);
                 } else {
-                        r = add_doc(layer, doc);
-                        if (r == 0)
-                                r = judge_doc(layer, doc);
-                        if (r < 0 || layer->n_docs == 0)
-                                return r;
+                        add_doc(layer, doc);
+                        judge_doc(layer, doc);
+                        if (layer->n_docs == 0)
+                                return;
                 }
                 start = end;
         }
         if (layer->n_docs == 0)
                 report_idle(layer);
-        return 0;
 }
 
-static int decode(struct lkg_layer *layer, const char *data, size_t size)
+static void decode(struct lkg_layer *layer, const char *data, size_t size)
 {
         LKG_CLEANUP(lkg_freep) char *shown = NULL;
         struct lkg_source *source;
-        int r;
 
         if (size == 0 && layer->role != LKG_LAYER_PATCH) {
                 say_empty(layer);
-                return 0;
+                return;
         }
-        shown = lkg_concat(lkg_layer_role_name(layer->role), " ", layer->name);
-        if (!shown)
-                return -ENOMEM;
+        shown = lkg_format("%s %s", lkg_layer_role_name(layer->role), layer->name);
         source = lkg_source_new(shown, layer->file);
-        r = layer->role == LKG_LAYER_PATCH ? decode_pieces(layer, data, size, source)
-                                           : decode_one(layer, data, size, source);
+        if (layer->role == LKG_LAYER_PATCH)
+                decode_pieces(layer, data, size, source);
+        else
+                decode_one(layer, data, size, source);
         lkg_source_unref(source);
-        return r;
 }
 
 /* ---- paths ---- */
@@ -514,16 +477,13 @@ char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
 {
         const char *source = stack->config.source_path;
         size_t n = strlen(source);
-        char *ret;
 
         while (n > 1 && source[n - 1] == '/')
                 n--;
         if (*path == '/')
-                return strdup(path);
-        if (asprintf(&ret, "%.*s%s%s", (int)(n ? n : 1), n ? source : ".",
-                     n && source[n - 1] == '/' ? "" : "/", path) < 0)
-                return NULL;
-        return ret;
+                return lkg_copy(path);
+        return lkg_format("%.*s%s%s", (int)(n ? n : 1), n ? source : ".",
+                          n && source[n - 1] == '/' ? "" : "/", path);
 }
 
 /* ---- loading ---- */
@@ -536,21 +496,19 @@ int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *a
 }
 
 /*
- * May @layer be decoded?
- * Return: 0; -EKEYREJECTED with a finding; -ENOMEM. A refused layer may be admitted later (a command, an
- * upgrade) without a change of the file, so it is always read again.
+ * May @layer be decoded? If not, with a finding. A refused layer may be admitted later (a command, an upgrade) without a change
+ * of the file, so it is always read again.
  */
-static int ask(struct lkg_layer *layer, const struct lkg_admission *admission)
+static bool ask(struct lkg_layer *layer, const struct lkg_admission *admission)
 {
         LKG_CLEANUP(lkg_freep) char *why = NULL;
-        int r = lkg_layer_admit(layer, admission, &why);
 
-        layer->refused = r == -EKEYREJECTED;
+        layer->refused = lkg_layer_admit(layer, admission, &why) < 0;
         if (layer->refused) {
                 layer->racy = true;
                 say(layer, LKG_C_POISON, why ? why : "not admitted");
         }
-        return r;
+        return !layer->refused;
 }
 
 /*
@@ -592,13 +550,12 @@ static bool is_generated(const struct lkg_place *place, const char *data, size_t
         return false;
 }
 
-static int refuse_generated(struct lkg_layer *layer)
+static void refuse_generated(struct lkg_layer *layer)
 {
         say(layer, LKG_C_GENERATED,
             "this is what lkgfs generated (a backup restored without extended attributes, a copy of the "
             "view?) and no base: put the base back; or, if it is to be the base, remove its line "
             "'# " LKG_GENERATED_BY "...' and the drop-ins that it already has in it");
-        return 0;
 }
 
 /* Can the file have changed without a change of the identity that was recorded before it was read? */
@@ -625,9 +582,9 @@ static bool has_other_names(int fd, const struct stat *st)
                                     x.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* A change between the read and the query would be missed. */
-static int read_layer(const struct lkg_place *place, int fd, const struct stat *st, struct lkg_layer *cached,
-                      struct lkg_stack_stats *stats, struct lkg_layer **ret)
+/* A change between the read and the query would be missed. Return: as cannot_open(). */
+static bool read_layer(const struct lkg_place *place, int fd, const struct stat *st,
+                       struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
         LKG_CLEANUP(lkg_freep) char *data = NULL;
@@ -640,40 +597,38 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
         lkg_file_id_from_stat(st, &identity);
         stats->n_reads++;
         r = lkg_read_file(fd, LKG_DOC_BYTES_MAX, &data, &size, &err);
-        if (r == -EFBIG)
-                return unusable(place, cached, LKG_C_TOO_BIG,
-                                "the file has more than 4194304 bytes; a layer is a small text file", ret);
+        if (r == -EFBIG) {
+                *ret = unusable(place, cached, LKG_C_TOO_BIG,
+                                "the file has more than 4194304 bytes; a layer is a small text file");
+                return true;
+        }
         if (r < 0)
                 return cannot_open(place, cached, r == -ENOENT ? -EIO : r, &err, ret);
         lkg_admit_finished(place->admission);
-        r = lkg_sha256_hex(data, size, sha256);
-        if (r < 0)
-                return r;
+        (void)lkg_need(lkg_sha256_hex(data, size, sha256));
         if (cached && cached->has_identity && !cached->refused && strcmp(cached->sha256, sha256) == 0) {
                 cached->identity = identity;
                 cached->other_names = has_other_names(fd, st);
                 cached->racy = proves_nothing(place, fd, &identity);
                 *ret = lkg_layer_ref(cached);
-                return 0;
+                return true;
         }
         layer = layer_new(place);
-        if (!layer)
-                return -ENOMEM;
         layer->has_identity = true;
         layer->identity = identity;
         layer->other_names = has_other_names(fd, st);
         layer->size = size;
         memcpy(layer->sha256, sha256, sizeof(sha256));
-        r = ask(layer, place->admission);
-        if (r == 0) {
+        if (ask(layer, place->admission)) {
                 layer->racy = proves_nothing(place, fd, &identity);
                 stats->n_parses++;
-                r = is_generated(place, data, size) ? refuse_generated(layer) : decode(layer, data, size);
+                if (is_generated(place, data, size))
+                        refuse_generated(layer);
+                else
+                        decode(layer, data, size);
         }
-        if (r < 0 && r != -EKEYREJECTED)
-                return r;
         *ret = still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);
-        return 0;
+        return true;
 }
 
 static bool is_unchanged(const struct lkg_layer *cached, const struct stat *st)
@@ -686,32 +641,27 @@ static bool is_unchanged(const struct lkg_layer *cached, const struct stat *st)
         return lkg_file_id_equal(&cached->identity, &identity);
 }
 
-/*
- * May the file be opened? Whoever looks at opens (fanotify(7)) can end an engine there, before anything is known of the content.
- * Return: 0; -EKEYREJECTED; -ENOMEM.
- */
-static int ask_to_read(const struct lkg_place *place, char **ret_why)
+/* May the file be opened? Whoever looks at opens (fanotify(7)) can end an engine there, before anything is known of the content. */
+static bool ask_to_read(const struct lkg_place *place, char **ret_why)
 {
         LKG_CLEANUP(lkg_freep) char *file = NULL;
         char sha256[LKG_SHA256_HEX];
         struct lkg_content content = { LKG_ADMIT_READ, NULL, sha256, 0 };
         struct lkg_file_id identity = { 0 };
         struct stat st;
-        int r;
 
         *ret_why = NULL;
         if (!place->admission || !place->admission->admit)
-                return 0;
+                return true;
         if (place->st || fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) == 0)
                 lkg_file_id_from_stat(place->st ? place->st : &st, &identity);
-        file = lkg_display(strncmp(place->path, "./", 2) == 0 ? place->path + 2 : place->path);
-        r = file ? lkg_sha256_hex(&identity, sizeof(identity), sha256) : -ENOMEM;
-        content.file = file;
-        return r < 0 ? r : lkg_admit(place->admission, &content, ret_why);
+        content.file = file = shown_path(place);
+        (void)lkg_need(lkg_sha256_hex(&identity, sizeof(identity), sha256));
+        return lkg_admit(place->admission, &content, ret_why) == 0;
 }
 
-static int open_and_read(const struct lkg_place *place, struct lkg_layer *cached,
-                         struct lkg_stack_stats *stats, struct lkg_layer **ret)
+static bool open_and_read(const struct lkg_place *place, struct lkg_layer *cached,
+                          struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_error err = { 0 };
@@ -724,33 +674,35 @@ static int open_and_read(const struct lkg_place *place, struct lkg_layer *cached
                 return cannot_open(place, cached, fd, &err, ret);
         if (place->role == LKG_LAYER_BASE && lkg_fallback_is_copy(fd)) {
                 *ret = NULL; /* our own fallback copy: never a source */
-                return 0;
+                return true;
         }
         if (is_unchanged(cached, &st)) {
                 *ret = lkg_layer_ref(cached);
-                return 0;
+                return true;
         }
         return read_layer(place, fd, &st, cached, stats, ret);
 }
 
-int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
-                   struct lkg_layer **ret)
+bool lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
+                    struct lkg_layer **ret)
 {
         LKG_CLEANUP(lkg_freep) char *why = NULL;
-        int r;
+        bool there;
 
         if (cached && cached->type != place->type)
                 cached = NULL;
+        *ret = NULL;
         if (place->st && S_ISREG(place->st->st_mode) && is_unchanged(cached, place->st)) {
                 *ret = lkg_layer_ref(cached);
-                return 0;
+                return true;
         }
-        r = ask_to_read(place, &why);
-        if (r == -EKEYREJECTED)
-                return unusable(place, cached, LKG_C_POISON, why ? why : "not admitted", ret);
-        r = r < 0 ? r : open_and_read(place, cached, stats, ret);
+        if (!ask_to_read(place, &why)) {
+                *ret = unusable(place, cached, LKG_C_POISON, why ? why : "not admitted");
+                return true;
+        }
+        there = open_and_read(place, cached, stats, ret);
         lkg_admit_finished(place->admission);
-        return r;
+        return there;
 }
 
 /* ---- documents in memory ---- */
@@ -758,12 +710,13 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
 static void take_out(struct lkg_value *doc, const char *const *names)
 {
         for (size_t i = 0; names && names[i] && lkg_value_type(doc) == LKG_MAP; i++)
-                (void)lkg_map_remove(doc, names[i], strlen(names[i]));
+                if (lkg_map_get(doc, names[i]))
+                        (void)lkg_map_remove(doc, names[i], strlen(names[i]));
 }
 
-int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
-                          const struct lkg_admission *admission, struct lkg_layer *cached,
-                          struct lkg_stack_stats *stats, struct lkg_layer **ret)
+struct lkg_layer *lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key,
+                                        const char *beside, const struct lkg_admission *admission,
+                                        struct lkg_layer *cached, struct lkg_stack_stats *stats)
 {
         const struct lkg_place place = {
                 .role = LKG_LAYER_REMOTE, .type = LKG_PATCH_BASE, .path = key, .name = remote->name
@@ -772,41 +725,28 @@ int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key
         size_t size = remote->fault ? strlen(text) : remote->size;
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
         char sha256[LKG_SHA256_HEX];
-        int r = lkg_sha256_hex(text, size, sha256);
 
-        if (r < 0)
-                return r;
+        (void)lkg_need(lkg_sha256_hex(text, size, sha256));
         if (cached && !cached->refused && strcmp(cached->sha256, sha256) == 0 &&
-            strcmp(cached->file, remote->file) == 0) {
-                *ret = lkg_layer_ref(cached);
-                return 0;
-        }
+            strcmp(cached->file, remote->file) == 0)
+                return lkg_layer_ref(cached);
         layer = layer_new(&place);
-        if (!layer)
-                return -ENOMEM;
         layer->size = size;
         memcpy(layer->sha256, sha256, sizeof(sha256));
         free(layer->file);
         layer->file = lkg_display(remote->file);
-        layer->beside = beside ? strdup(beside) : NULL;
-        if (!layer->file || (beside && !layer->beside))
-                return -ENOMEM;
+        layer->beside = lkg_copy(beside);
         if (remote->fault) {
                 say(layer, LKG_C_UNREADABLE, remote->fault);
-                *ret = LKG_STEAL(layer);
-                return 0;
+                return LKG_STEAL(layer);
         }
-        r = ask(layer, admission);
-        if (r == 0) {
+        if (ask(layer, admission)) {
                 stats->n_parses++;
-                r = decode(layer, text, size);
+                decode(layer, text, size);
         }
-        if (r == 0 && layer->n_docs > 0)
+        if (layer->n_docs > 0)
                 take_out(layer->docs[0], remote->hidden);
-        if (r < 0 && r != -EKEYREJECTED)
-                return r;
-        *ret = still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);
-        return 0;
+        return still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);
 }
 
 bool lkg_is_kubeconfig(const struct lkg_value *doc)

@@ -73,21 +73,19 @@ int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *a
  *
  * A file that cannot be used is a layer without documents; its report has the reason.
  *
- * Return: 0; 1: the entry was removed after it had been listed; -ENOMEM.
+ * Return: false: the entry was removed after it had been listed.
  */
-int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
-                   struct lkg_layer **ret);
+bool lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
+                    struct lkg_layer **ret);
 /**
  * lkg_layer_from_memory() - the document that replaces the base.
  * @key:    under which the cache knows it; no path
  * @beside: see struct lkg_layer; NULL = none
- * Otherwise like lkg_layer_load(); always 0 or -ENOMEM.
+ * Otherwise like lkg_layer_load().
  */
-int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
-                          const struct lkg_admission *admission, struct lkg_layer *cached,
-                          struct lkg_stack_stats *stats, struct lkg_layer **ret);
-/** lkg_concat() - concatenate three strings. Heap; NULL = no memory. */
-char *lkg_concat(const char *a, const char *b, const char *c);
+struct lkg_layer *lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key,
+                                        const char *beside, const struct lkg_admission *admission,
+                                        struct lkg_layer *cached, struct lkg_stack_stats *stats);
 /** lkg_display() - @text with bytes that are not printable UTF-8 as \xNN. Heap. */
 char *lkg_display(const char *text);
 
@@ -100,9 +98,9 @@ struct lkg_walk {
         struct lkg_report *report;
         /* Is the entry a layer? Adds findings itself. @file: for findings. */
         enum lkg_walk_verdict (*judge)(struct lkg_walk *walk, const char *name, bool link, const char *file);
-        /* Called for each layer in order. Return: 0; 1 = vanished; negative = fault. */
-        int (*found)(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
-                     void *userdata);
+        /* Called for each layer in order. Return: has it vanished? */
+        bool (*found)(int dirfd, const char *entry, const char *path, const char *name,
+                      const struct stat *st, void *userdata);
         void (*directory)(const char *path, void *userdata);
         void *userdata;
         const char *target; /* of kubeadm patches */
@@ -149,12 +147,9 @@ struct lkg_fold {
 /** lkg_fold_step_info() - all of it is borrowed. */
 struct lkg_layer_info lkg_fold_step_info(const struct lkg_fold_step *step);
 void lkg_fold_deinit(struct lkg_fold *fold);
-/**
- * lkg_fold_update() - merge @layers, starting from what is known of the first ones.
- * Return: 0 or -ENOMEM (the fold is empty then).
- */
-int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
-                    size_t n_layers, struct lkg_stack_stats *stats);
+/** lkg_fold_update() - merge @layers, starting from what is known of the first ones. */
+void lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
+                     size_t n_layers, struct lkg_stack_stats *stats);
 /**
  * lkg_candidate_same() - were they made from the same layers and results? Compares pointers; @a may be NULL.
  */
@@ -163,15 +158,19 @@ bool lkg_candidate_same(const struct lkg_candidate *a, const struct lkg_candidat
 /* ---- watched.c ---- */
 
 /** lkg_watches_add() - add directory @path and the relevant @name in it; NULL = a member of a tree. */
-int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name);
+void lkg_watches_add(struct lkg_way *watches, const char *path, const char *name);
 /**
  * lkg_watches_add_way() - add every directory and name that determines what @path (a file or directory)
  * resolves to.
  */
-int lkg_watches_add_way(struct lkg_way *watches, const char *path);
+void lkg_watches_add_way(struct lkg_way *watches, const char *path);
 /** lkg_watches_add_polled() - the file @path (in the form of watches) changes without an event: its directory is polled. */
-int lkg_watches_add_polled(struct lkg_way *watches, const char *path);
-/** lkg_watches_finish() - sort, merge duplicates, check the file systems. */
+void lkg_watches_add_polled(struct lkg_way *watches, const char *path);
+/** lkg_way_unite() - sort, merge duplicates. */
+void lkg_way_unite(struct lkg_way *watches);
+/** lkg_way_at() - that of @path in one that is united; NULL = it is not there. */
+struct lkg_stack_watch *lkg_way_at(const struct lkg_way *watches, const char *path);
+/** lkg_watches_finish() - unite, and check the file systems. */
 void lkg_watches_finish(struct lkg_way *watches);
 
 /* ---- stack.c, touch.c, merges.c ---- */
@@ -229,10 +228,10 @@ static inline uint64_t lkg_stack_max_bytes(const struct lkg_stack_config *config
  * lkg_stack_load() - load one layer file as it is now, or its last version while it is being written.
  * @before: the cached layer of this path, or NULL
  * @ret:    one reference; NULL = no layer there (yet)
- * Return: 0; 1: it has just been removed; -errno.
+ * Return: false: it has just been removed.
  */
-int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
-                   struct lkg_layer **ret);
+bool lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
+                    struct lkg_layer **ret);
 /**
  * lkg_stack_open_tree() - open a configured directory with O_PATH. @full: lkg_stack_form() of @path.
  * Return: descriptor; -errno.

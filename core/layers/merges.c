@@ -125,15 +125,13 @@ static void fill_report(struct lkg_candidate *candidate, const struct making *m)
                                config->component, *config->base ? config->base : "none is configured");
 }
 
-static int fill_layers(struct candidate *c, const struct making *m)
+static void fill_layers(struct candidate *c, const struct making *m)
 {
         struct lkg_candidate *candidate = &c->public;
         const struct lkg_fold *fold = &m->merge->fold;
 
-        c->layers = calloc(m->n + 1, sizeof(*c->layers));
-        candidate->layers = calloc(fold->n_steps + 1, sizeof(*candidate->layers));
-        if (!c->layers || !candidate->layers)
-                return -ENOMEM;
+        c->layers = lkg_must(calloc(m->n + 1, sizeof(*c->layers)));
+        candidate->layers = lkg_must(calloc(fold->n_steps + 1, sizeof(*candidate->layers)));
         for (size_t i = 0; i < m->n; i++)
                 c->layers[c->n_files++] = lkg_layer_ref(m->items[i]);
         for (size_t i = 0; i < fold->n_steps; i++)
@@ -141,7 +139,6 @@ static int fill_layers(struct candidate *c, const struct making *m)
         candidate->merged = lkg_value_ref(fold->result);
         candidate->base = lkg_value_ref(fold->base);
         candidate->again = (struct lkg_again){ lkg_value_ref(fold->below), fold->n_below };
-        return 0;
 }
 
 /* Layers that should be in the merge but are not. @ret_first: one of them */
@@ -167,19 +164,15 @@ static size_t count_missing(const struct making *m, const char **ret_first)
         return n;
 }
 
-static int name_missing(struct lkg_candidate *candidate, const struct making *m)
+static void name_missing(struct lkg_candidate *candidate, const struct making *m)
 {
         const char *first;
         size_t n = count_missing(m, &first);
-        int r = 0;
 
         if (n == 1)
-                r = asprintf(&candidate->without, "%s", first);
+                candidate->without = lkg_copy(first);
         else if (n > 1)
-                r = asprintf(&candidate->without, "%s and %zu more", first, n - 1);
-        if (r < 0)
-                candidate->without = NULL;
-        return r < 0 ? -ENOMEM : 0;
+                candidate->without = lkg_format("%s and %zu more", first, n - 1);
 }
 
 static enum lkg_candidate_state state_of(const struct lkg_candidate *candidate, const struct making *m)
@@ -191,31 +184,22 @@ static enum lkg_candidate_state state_of(const struct lkg_candidate *candidate, 
         return merged_of(&m->merge->fold) ? LKG_CANDIDATE_VALID : LKG_CANDIDATE_NONE;
 }
 
-static int candidate_new(const struct making *m, struct lkg_candidate **ret)
+static struct lkg_candidate *candidate_new(const struct making *m)
 {
-        struct candidate *made = calloc(1, sizeof(*made));
+        struct candidate *made = lkg_must(calloc(1, sizeof(*made)));
         struct lkg_candidate *candidate = &made->public;
-        int r;
 
-        if (!made)
-                return -ENOMEM;
         candidate->refs = 1;
         candidate->has_base = m->has_base;
         candidate->has_dropin_dir = m->stack->has_dropin_dir;
         candidate->format = m->has_base && m->n > 0 ? m->items[0]->format : LKG_FORMAT_YAML;
-        r = fill_layers(made, m);
-        if (r == 0)
-                r = name_missing(candidate, m);
-        if (r < 0) {
-                lkg_candidate_unref(candidate);
-                return r;
-        }
+        fill_layers(made, m);
+        name_missing(candidate, m);
         fill_report(candidate, m);
         candidate->state = state_of(candidate, m);
         if (candidate->state == LKG_CANDIDATE_VALID)
                 candidate->doc = lkg_value_ref(merged_of(&m->merge->fold));
-        *ret = candidate;
-        return 0;
+        return candidate;
 }
 
 /* ---- judging ---- */
@@ -242,15 +226,11 @@ static void note_judged(const struct making *m)
 }
 
 /* Judges a merge that differs, and replaces the merge's candidate. */
-static int judge(const struct making *m)
+static void judge(const struct making *m)
 {
-        struct lkg_candidate *candidate = NULL;
-        int r = candidate_new(m, &candidate);
-        bool whole;
+        struct lkg_candidate *candidate = candidate_new(m);
+        bool whole = candidate->state == LKG_CANDIDATE_VALID;
 
-        if (r < 0)
-                return r;
-        whole = candidate->state == LKG_CANDIDATE_VALID;
         if (m->stack->judge && !m->merge->refused)
                 m->stack->judge(candidate, m->stack->judge_userdata);
         if (whole)
@@ -259,13 +239,12 @@ static int judge(const struct making *m)
         lkg_candidate_unref(m->merge->candidate);
         m->merge->candidate = candidate;
         m->merge->rejudge = false;
-        return 0;
 }
 
 /* ---- admission ---- */
 
 /* The digest of all layers together, names and contents in merge order; and the bytes of all of them. */
-static int digest_together(const struct making *m, char ret[static LKG_SHA256_HEX], size_t *ret_size)
+static void digest_together(const struct making *m, char ret[static LKG_SHA256_HEX], size_t *ret_size)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
@@ -277,7 +256,7 @@ static int digest_together(const struct making *m, char ret[static LKG_SHA256_HE
                 lkg_buf_append(&buf, layer->file, strlen(layer->file) + 1);
                 lkg_buf_append(&buf, layer->sha256, strlen(layer->sha256) + 1);
         }
-        return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
+        (void)lkg_need(lkg_sha256_hex(lkg_buf_text(&buf), buf.size, ret));
 }
 
 /*
@@ -294,7 +273,7 @@ static int ask_again(const struct making *m, char **ret_why)
         return r;
 }
 
-/* "kubelet.conf, kubelet.conf.d/20-pods.conf: why"; takes over @why. NULL: out of memory. */
+/* "kubelet.conf, kubelet.conf.d/20-pods.conf: why"; takes over @why. */
 static char *name_all(const struct making *m, char *why)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -305,14 +284,11 @@ static char *name_all(const struct making *m, char *why)
         if (m->n > NAMED_MAX)
                 lkg_buf_printf(&buf, " and %zu more", m->n - NAMED_MAX);
         lkg_buf_printf(&buf, ": %s", text);
-        return lkg_buf_steal(&buf, NULL);
+        return lkg_must(lkg_buf_steal(&buf, NULL));
 }
 
-/*
- * May they be merged and judged? Each may be harmless alone, but not all together.
- * Return: 0 or -ENOMEM; merge->refused.
- */
-static int ask_together(const struct making *m)
+/* May they be merged and judged? Each may be harmless alone, but not all together. If not, merge->refused says why. */
+static void ask_together(const struct making *m)
 {
         char sha256[LKG_SHA256_HEX];
         struct lkg_content all = { LKG_ADMIT_TOGETHER, "", sha256, 0 };
@@ -321,16 +297,15 @@ static int ask_together(const struct making *m)
 
         if (m->stack->admission.admit && m->n > 0) {
                 r = ask_again(m, &why);
-                if (r == 0)
-                        r = digest_together(m, sha256, &all.size);
-                if (r == 0)
+                if (r == 0) {
+                        digest_together(m, sha256, &all.size);
                         r = lkg_admit(&m->stack->admission, &all, &why);
-                if (r == -EKEYREJECTED && why)
+                }
+                if (r < 0 && why)
                         why = name_all(m, why);
         }
         free(m->merge->refused);
         m->merge->refused = why;
-        return r == -EKEYREJECTED ? 0 : r;
 }
 
 /* ---- merging ---- */
@@ -339,36 +314,32 @@ static int ask_together(const struct making *m)
 static int make(const struct making *m)
 {
         struct lkg_merge *merge = m->merge;
-        struct lkg_candidate *candidate = NULL;
-        int r = ask_together(m);
+        struct lkg_candidate *candidate;
 
-        if (r == 0 && merge->refused)
+        ask_together(m);
+        if (merge->refused)
                 lkg_fold_deinit(&merge->fold);
-        else if (r == 0)
-                r = lkg_fold_update(&merge->fold, &m->stack->config, m->items, m->n, &m->stack->stats);
-        if (r == 0)
-                r = candidate_new(m, &candidate);
-        if (r == 0 && lkg_candidate_same(merge->merged, candidate) && merge->candidate && !merge->rejudge) {
+        else
+                lkg_fold_update(&merge->fold, &m->stack->config, m->items, m->n, &m->stack->stats);
+        candidate = candidate_new(m);
+        if (lkg_candidate_same(merge->merged, candidate) && merge->candidate && !merge->rejudge) {
                 lkg_candidate_unref(candidate);
                 return 0;
         }
-        if (r < 0)
-                return r;
         lkg_candidate_unref(merge->merged);
         merge->merged = candidate;
-        return judge(m);
+        judge(m);
+        return 0;
 }
 
 /* The layers of @merge: those of the files, with the document in memory in the place of the base. */
 static int update(struct lkg_stack *stack, struct lkg_merge *merge)
 {
         LKG_CLEANUP(lkg_freep)
-        struct lkg_layer **items = calloc(stack->layers.n + 1, sizeof(struct lkg_layer *));
+        struct lkg_layer **items = lkg_must(calloc(stack->layers.n + 1, sizeof(struct lkg_layer *)));
         struct making m = { stack, merge, items, 0, merge->remote || stack->has_base };
         int r;
 
-        if (!items)
-                return -ENOMEM;
         if (merge->remote)
                 items[m.n++] = merge->remote;
         for (size_t i = 0; i < stack->layers.n; i++)
@@ -391,21 +362,16 @@ static void merge_deinit(struct lkg_merge *merge)
 }
 
 /* Relative paths of the document in memory start in the directory of the base file. */
-static int load_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
-                       struct lkg_merge *merge)
+static void load_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
+                        struct lkg_merge *merge)
 {
         const char *base = stack->config.base;
         LKG_CLEANUP(lkg_freep) char *beside = *base ? lkg_stack_form(stack, base) : NULL;
-        struct lkg_layer *layer = NULL;
-        int r = *base && !beside ? -ENOMEM
-                                 : lkg_layer_from_memory(remote, REMOTE_KEY, beside, &stack->admission,
-                                                         merge->remote, &stack->stats, &layer);
+        struct lkg_layer *layer = lkg_layer_from_memory(remote, REMOTE_KEY, beside, &stack->admission,
+                                                        merge->remote, &stack->stats);
 
-        if (r < 0)
-                return r;
         lkg_layer_unref(merge->remote);
         merge->remote = layer;
-        return 0;
 }
 
 /*
@@ -430,19 +396,18 @@ static struct lkg_merge *find(struct lkg_stack *stack, const struct lkg_stack_re
         return oldest;
 }
 
-static int over_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
-                       struct lkg_merge **ret)
+static struct lkg_merge *over_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote)
 {
         const char *text = remote->fault ? remote->fault : remote->text;
         char sha256[LKG_SHA256_HEX];
-        int r = lkg_sha256_hex(text, remote->fault ? strlen(text) : remote->size, sha256);
+        struct lkg_merge *merge;
 
-        if (r < 0)
-                return r;
-        *ret = find(stack, remote, sha256);
-        (*ret)->used = ++stack->n_used;
-        /* One that was refused is asked about again, as a file is. */
-        return (*ret)->current ? 0 : load_remote(stack, remote, *ret);
+        (void)lkg_need(lkg_sha256_hex(text, remote->fault ? strlen(text) : remote->size, sha256));
+        merge = find(stack, remote, sha256);
+        merge->used = ++stack->n_used;
+        if (!merge->current) /* one that was refused is asked about again, as a file is */
+                load_remote(stack, remote, merge);
+        return merge;
 }
 
 int lkg_stack_over(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
@@ -452,8 +417,7 @@ int lkg_stack_over(struct lkg_stack *stack, const struct lkg_stack_remote *remot
         int r = stack->sorted ? 0 : -EAGAIN;
 
         if (r == 0 && remote && (remote->text || remote->fault))
-                r = over_remote(stack, remote, &merge);
-
+                merge = over_remote(stack, remote);
         if (r == 0 && !merge->current)
                 r = update(stack, merge);
         if (r < 0) {

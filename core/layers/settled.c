@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <lkg/stack.h>
+#include <lkg/text.h>
 
 /* Is @said the same as @path, or above it? It may be relative to the source directory. */
 static bool covers(const struct lkg_settled *s, const char *said, const char *path)
@@ -29,15 +30,15 @@ static bool is_vouched(const struct lkg_settled *s, const char *path)
         struct lkg_way way = { 0 };
         bool yes = s->vouched_all || says(s, path);
 
-        if (yes || s->n_vouched == 0 || lkg_way_find(path, &way) < 0)
+        if (yes || s->n_vouched == 0)
                 return yes;
+        lkg_way_find(path, &way);
         for (size_t i = 0; i < way.n && !yes; i++)
                 for (size_t k = 0; k < way.items[i].n_names && !yes; k++) {
-                        LKG_CLEANUP(lkg_freep) char *name = NULL;
+                        LKG_CLEANUP(lkg_freep)
+                        char *name = lkg_format("%s/%s", way.items[i].path, way.items[i].names[k]);
 
-                        if (asprintf(&name, "%s/%s", way.items[i].path, way.items[i].names[k]) < 0)
-                                name = NULL;
-                        yes = name && says(s, name);
+                        yes = says(s, name);
                 }
         lkg_way_deinit(&way);
         return yes;
@@ -64,9 +65,7 @@ static uint64_t stable_for(struct lkg_settled *s, const char *path, const struct
         if (i == LKG_ARRAY_SIZE(s->samples))
                 return UINT64_MAX; /* an editor does not write this many at once: take them as they are */
         if (i == s->n_samples) {
-                samples[i].path = strdup(path);
-                if (!samples[i].path)
-                        return UINT64_MAX;
+                samples[i].path = lkg_copy(path);
                 s->n_samples++;
         }
         samples[i].id = id;
@@ -143,13 +142,11 @@ bool lkg_is_unsettled(const char *path, void *userdata)
         return true;
 }
 
-/* Without memory, or when the list is full, inotify and a short delay must do. */
+/* When the list is full, inotify and a short delay must do. */
 void lkg_settled_vouch(struct lkg_settled *s, const char *path)
 {
-        if (s->n_vouched == LKG_ARRAY_SIZE(s->vouched))
-                return;
-        s->vouched[s->n_vouched] = strdup(path);
-        s->n_vouched += s->vouched[s->n_vouched] != NULL;
+        if (s->n_vouched < LKG_ARRAY_SIZE(s->vouched))
+                s->vouched[s->n_vouched++] = lkg_copy(path);
 }
 
 void lkg_settled_forget_vouched(struct lkg_settled *s)

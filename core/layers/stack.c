@@ -35,17 +35,6 @@ static void layers_deinit(struct lkg_layers *layers)
         *layers = (struct lkg_layers){ 0 };
 }
 
-/* Takes over @layer. */
-static int layers_add(struct lkg_layers *layers, struct lkg_layer *layer)
-{
-        if (LKG_RESERVE(layers->items, layers->n, layers->n_allocated) < 0) {
-                lkg_layer_unref(layer);
-                return -ENOMEM;
-        }
-        layers->items[layers->n++] = layer;
-        return 0;
-}
-
 static void collect_deinit(struct collect *c)
 {
         layers_deinit(&c->layers);
@@ -56,10 +45,8 @@ static void collect_deinit(struct collect *c)
 
 int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret, struct lkg_error *err)
 {
-        struct lkg_stack *stack = calloc(1, sizeof(*stack));
+        struct lkg_stack *stack = lkg_must(calloc(1, sizeof(*stack)));
 
-        if (!stack)
-                return lkg_error_set(err, -ENOMEM, NULL, "layers of %s", config->component);
         stack->config = *config;
         stack->bounds = (struct lkg_bounds){ config->source_fd, config->source_path };
         if (!stack->config.realtime_ns)
@@ -194,18 +181,16 @@ int lkg_stack_open_tree(const struct lkg_stack *stack, const char *path, const c
         return fd < 0 ? -errno : fd;
 }
 
-int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
-                   struct lkg_layer **ret)
+bool lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
+                    struct lkg_layer **ret)
 {
         struct lkg_place bounded = *place;
-        struct lkg_layer *layer = NULL;
-        int r;
+        struct lkg_layer *layer;
 
+        *ret = NULL;
         bounded.bounds = bounds_of(stack, place->path);
-        r = lkg_layer_load(&bounded, before, &stack->stats, &layer);
-
-        if (r != 0)
-                return r;
+        if (!lkg_layer_load(&bounded, before, &stack->stats, &layer))
+                return false;
         /*
          * Checked after reading: a writer may have truncated the file just before, and then half a file was
          * read.
@@ -220,7 +205,7 @@ int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struc
                         stack->complete = false; /* only a walk will find it */
         }
         *ret = layer;
-        return 0;
+        return true;
 }
 
 static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity severity, unsigned code,
@@ -233,14 +218,14 @@ static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity s
 }
 
 /* Who reads the layers once does not care. */
-static int poll(struct collect *c, const struct lkg_place *place)
+static void poll(struct collect *c, const struct lkg_place *place)
 {
         if (!c->stack->unsettled)
-                return 0;
+                return;
         say(c, place->role, LKG_NOTE, LKG_C_OTHER_NAMES, place->path,
             "the file has another name (a second hard link, or a file mounted over this one); a change in "
             "place through that name is looked for every 2 s, and when the component starts");
-        return lkg_watches_add_polled(&c->watches, place->path);
+        lkg_watches_add_polled(&c->watches, place->path);
 }
 
 /* What exceeds a limit is not loaded, and said once. */
@@ -281,62 +266,60 @@ static bool is_too_big(struct collect *c, const struct lkg_layer *layer)
 }
 
 /* Takes over @layer, unless it is too big. */
-static int accept_layer(struct collect *c, struct lkg_layer *layer)
+static void accept_layer(struct collect *c, struct lkg_layer *layer)
 {
         if (is_too_big(c, layer)) {
                 lkg_layer_unref(layer);
-                return 0;
+                return;
         }
         c->n_of[layer->role]++;
         c->n_bytes += layer->size;
-        return layers_add(&c->layers, layer);
+        (void)lkg_need(LKG_RESERVE(c->layers.items, c->layers.n, c->layers.n_allocated));
+        c->layers.items[c->layers.n++] = layer;
 }
 
-/* Take one layer file. *@ret_there: does it exist? Return: 0; 1: it has just been removed; negative: fault. */
-static int take(struct collect *c, struct lkg_place *place, bool *ret_there)
-{
-        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
-        struct lkg_stack *stack = c->stack;
-        int r;
+enum found { FOUND_NONE, FOUND_LAYER, FOUND_VANISHED }; /* vanished: it has just been removed */
 
-        *ret_there = false;
+/* Take one layer file. */
+static enum found take(struct collect *c, struct lkg_place *place)
+{
+        struct lkg_stack *stack = c->stack;
+        struct lkg_layer *layer;
+
         if (is_one_too_many(c, place))
-                return 0;
+                return FOUND_NONE;
         place->realtime_ns = stack->config.realtime_ns;
         place->admission = &stack->admission;
         place->refuse_generated = stack->config.refuse_generated;
-        r = lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer);
-        if (r != 0 || !layer)
-                return r;
-        *ret_there = true;
-        r = layer->other_names ? poll(c, place) : 0;
-        return r < 0 ? r : accept_layer(c, LKG_STEAL(layer));
+        if (!lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer))
+                return FOUND_VANISHED;
+        if (!layer)
+                return FOUND_NONE;
+        if (layer->other_names)
+                poll(c, place);
+        accept_layer(c, layer);
+        return FOUND_LAYER;
 }
 
-/* Base and instance: one file with a configured path. *@ret_found: does it exist? */
-static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch_type type, const char *path,
-                     bool *ret_found)
+/* Base and instance: one file with a configured path. Return: does it exist? */
+static bool take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch_type type,
+                      const char *path)
 {
         LKG_CLEANUP(lkg_freep) char *full = lkg_stack_form(c->stack, path);
         const char *slash = strrchr(path, '/');
-        struct lkg_place place = {
-                .role = role, .type = type, .dirfd = c->stack->config.source_fd, .entry = path
-        };
-        int r;
+        struct lkg_place place = { .role = role,
+                                   .type = type,
+                                   .dirfd = c->stack->config.source_fd,
+                                   .entry = path,
+                                   .path = full,
+                                   .name = slash ? slash + 1 : path };
 
-        if (!full)
-                return -ENOMEM;
-        place.path = full;
-        place.name = slash ? slash + 1 : path;
-        r = lkg_watches_add_way(&c->watches, full);
-        if (r < 0)
-                return r;
-        r = take(c, &place, ret_found);
-        return r < 0 ? r : 0;
+        lkg_watches_add_way(&c->watches, full);
+        return take(c, &place) == FOUND_LAYER;
 }
 
-static int on_found(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
-                    void *userdata)
+static bool on_found(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
+                     void *userdata)
 {
         struct collect *c = userdata;
         struct lkg_place place = { .role = c->role,
@@ -346,36 +329,31 @@ static int on_found(int dirfd, const char *entry, const char *path, const char *
                                    .path = path,
                                    .name = name,
                                    .st = st };
-        bool there;
 
         if (c->role == LKG_LAYER_PATCH)
                 (void)lkg_patch_name(entry, c->stack->config.patches_target, &place.type);
-        if (S_ISLNK(st->st_mode)) {
-                int r = lkg_watches_add_way(&c->watches, path);
-
-                if (r < 0)
-                        return r;
-        }
-        return take(c, &place, &there);
+        if (S_ISLNK(st->st_mode))
+                lkg_watches_add_way(&c->watches, path);
+        return take(c, &place) == FOUND_VANISHED;
 }
 
 static void on_directory(const char *path, void *userdata)
 {
         struct collect *c = userdata;
 
-        (void)lkg_watches_add(&c->watches, path, NULL);
+        lkg_watches_add(&c->watches, path, NULL);
 }
 
 /* A drop-in "directory" that is not a directory: upstream's lstat treats it like any other entry. */
-static int take_lonely(struct collect *c, const char *path, const char *full, const struct stat *st)
+static void take_lonely(struct collect *c, const char *path, const char *full, const struct stat *st)
 {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
         if (c->role == LKG_LAYER_DROPIN)
                 c->has_dropin_dir = true; /* it is configured for the component, which merges it */
         if (c->role == LKG_LAYER_DROPIN && lkg_is_conf(name))
-                return on_found(c->stack->config.source_fd, path, full, name, st, c);
-        if (S_ISLNK(st->st_mode))
+                c->vanished |= on_found(c->stack->config.source_fd, path, full, name, st, c);
+        else if (S_ISLNK(st->st_mode))
                 say(c, c->role, LKG_WARNING, LKG_C_SKIPPED_LINK, full,
                     "a symlink is not followed here, so nothing below it is loaded (the component does the "
                     "same); use a real directory, or end the configured path with '/'");
@@ -385,7 +363,6 @@ static int take_lonely(struct collect *c, const char *path, const char *full, co
                     "the same); make it a directory");
         else
                 say(c, c->role, LKG_ERROR, LKG_C_NOT_A_DIR, full, "not a directory; make it one");
-        return 0;
 }
 
 static int open_tree(struct collect *c, const char *path, const char *full, bool required, int *ret_fd)
@@ -405,15 +382,17 @@ static int open_tree(struct collect *c, const char *path, const char *full, bool
         }
         if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)
                 return fd;
-        if (fd != -ENOENT && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-                return S_ISDIR(st.st_mode) ? (say(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
-                                                  "the directory cannot be opened; check its mode"),
-                                              0)
-                                           : take_lonely(c, path, full, &st);
-        if (required)
+        if (fd != -ENOENT && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+                if (S_ISDIR(st.st_mode))
+                        say(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
+                            "the directory cannot be opened; check its mode");
+                else
+                        take_lonely(c, path, full, &st);
+        } else if (required) {
                 say(c, c->role, LKG_ERROR, LKG_C_NO_DROPIN_DIR, full,
                     "the configured directory does not exist; create it, or take it out of the "
                     "configuration");
+        }
         return 0;
 }
 
@@ -425,14 +404,11 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
         size_t n;
         int r;
 
-        if (!full)
-                return -ENOMEM;
         for (n = strlen(full); n > 1 && full[n - 1] == '/'; n--)
                 full[n - 1] = '\0';
         c->role = role;
-        r = lkg_watches_add_way(&c->watches, full);
-        if (r == 0)
-                r = open_tree(c, path, full, required, &fd);
+        lkg_watches_add_way(&c->watches, full);
+        r = open_tree(c, path, full, required, &fd);
         if (r < 0 || fd < 0)
                 return r;
         if (role == LKG_LAYER_DROPIN)
@@ -446,49 +422,47 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
 }
 
 /* A component whose --config is missing does not start; with only defaults it would be open to everyone. */
-static int miss_base(struct collect *c)
+static void miss_base(struct collect *c)
 {
         const char *wanted = c->stack->config.base_wanted;
         LKG_CLEANUP(lkg_freep) char *full = NULL;
 
         if (c->has_base || !*wanted || c->vanished)
-                return 0;
+                return;
         full = lkg_stack_form(c->stack, wanted);
-        if (!full)
-                return -ENOMEM;
         say(c, LKG_LAYER_BASE, LKG_ERROR, LKG_C_BASE_MISSING, full,
             "the base does not exist, and without it the component would run with its defaults (for a "
             "kubelet, anonymous access among them); put it back, or write base: \"\" for this component if "
             "there is to be none");
-        return 0;
+}
+
+static void take_instance(struct collect *c)
+{
+        const struct lkg_stack_config *config = &c->stack->config;
+        LKG_CLEANUP(lkg_freep) char *full = NULL;
+
+        if (take_file(c, LKG_LAYER_INSTANCE, LKG_PATCH_STRATEGIC, config->instance) ||
+            !config->instance_required || c->vanished)
+                return;
+        full = lkg_stack_form(c->stack, config->instance);
+        say(c, LKG_LAYER_INSTANCE, LKG_ERROR, LKG_C_NO_INSTANCE, full,
+            "the configured instance file does not exist; create it, or take it out of the configuration");
 }
 
 static int collect_once(struct collect *c)
 {
         const struct lkg_stack_config *config = &c->stack->config;
-        bool found = false;
         int r = 0;
 
         if (*config->base)
-                r = take_file(c, LKG_LAYER_BASE, LKG_PATCH_BASE, config->base, &c->has_base);
-        if (r == 0)
-                r = miss_base(c);
-        if (r == 0 && *config->patches_dir)
+                c->has_base = take_file(c, LKG_LAYER_BASE, LKG_PATCH_BASE, config->base);
+        miss_base(c);
+        if (*config->patches_dir)
                 r = take_tree(c, LKG_LAYER_PATCH, config->patches_dir, true);
         if (r == 0 && *config->dropin_dir)
                 r = take_tree(c, LKG_LAYER_DROPIN, config->dropin_dir, config->dropin_dir_required);
-        if (r == 0 && *config->instance) {
-                r = take_file(c, LKG_LAYER_INSTANCE, LKG_PATCH_STRATEGIC, config->instance, &found);
-                if (r == 0 && !found && config->instance_required && !c->vanished) {
-                        LKG_CLEANUP(lkg_freep) char *full = lkg_stack_form(c->stack, config->instance);
-
-                        if (!full)
-                                return -ENOMEM;
-                        say(c, LKG_LAYER_INSTANCE, LKG_ERROR, LKG_C_NO_INSTANCE, full,
-                            "the configured instance file does not exist; create it, or take it out of the "
-                            "configuration");
-                }
-        }
+        if (r == 0 && *config->instance)
+                take_instance(c);
         if (r == 0)
                 lkg_watches_finish(&c->watches);
         return r;
@@ -513,12 +487,10 @@ static int collect(struct lkg_stack *stack, struct collect *c)
 }
 
 /* The collected layers become the cache. */
-static int keep(struct lkg_stack *stack, struct collect *c)
+static void keep(struct lkg_stack *stack, struct collect *c)
 {
-        struct lkg_layer **sorted = calloc(c->layers.n + 1, sizeof(struct lkg_layer *));
+        struct lkg_layer **sorted = lkg_must(calloc(c->layers.n + 1, sizeof(struct lkg_layer *)));
 
-        if (!sorted)
-                return -ENOMEM;
         if (c->layers.n)
                 memcpy(sorted, c->layers.items, c->layers.n * sizeof(*sorted));
         qsort(sorted, c->layers.n, sizeof(*sorted), compare_paths);
@@ -538,7 +510,6 @@ static int keep(struct lkg_stack *stack, struct collect *c)
         stack->too_big = c->too_big;
         stack->has_base = c->has_base;
         stack->has_dropin_dir = c->has_dropin_dir;
-        return 0;
 }
 
 static int look_at_everything(struct lkg_stack *stack)
@@ -549,7 +520,7 @@ static int look_at_everything(struct lkg_stack *stack)
         stack->complete = true;
         r = collect(stack, &c);
         if (r == 0)
-                r = keep(stack, &c);
+                keep(stack, &c);
         stack->complete = stack->complete && r == 0 && !c.vanished;
         collect_deinit(&c);
         return r;

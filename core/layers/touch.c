@@ -66,8 +66,6 @@ static int open_tree(struct touch *t)
                 return 0;
         free(t->tree);
         t->tree = lkg_stack_form(t->stack, dir);
-        if (!t->tree)
-                return -ENOMEM;
         for (n = strlen(t->tree); n > 1 && t->tree[n - 1] == '/'; n--)
                 t->tree[n - 1] = '\0';
         t->tree_fd = lkg_stack_open_tree(t->stack, dir, t->tree);
@@ -142,10 +140,7 @@ static int reload(struct touch *t, size_t at)
                 return -EAGAIN;
         if (before->role == LKG_LAYER_DROPIN)
                 place.st = &st;
-        r = lkg_stack_load(stack, &place, before, &now);
-        if (r < 0)
-                return r;
-        if (r > 0 || !now)
+        if (!lkg_stack_load(stack, &place, before, &now) || !now)
                 return -EAGAIN;
         if (now->other_names != others) {
                 lkg_layer_unref(now);
@@ -171,10 +166,10 @@ static int reload(struct touch *t, size_t at)
 static int reload_all(struct touch *t, const char *const *paths, size_t n_paths)
 {
         struct lkg_stack *stack = t->stack;
-        LKG_CLEANUP(lkg_freep) bool *wanted = calloc(stack->layers.n + 1, sizeof(*wanted));
-        int r = wanted ? 0 : -ENOMEM;
+        LKG_CLEANUP(lkg_freep) bool *wanted = lkg_must(calloc(stack->layers.n + 1, sizeof(*wanted)));
+        int r = 0;
 
-        for (size_t i = 0; r == 0 && i < n_paths; i++) {
+        for (size_t i = 0; i < n_paths; i++) {
                 size_t at = lkg_stack_find(stack, paths[i]);
 
                 if (at != SIZE_MAX)

@@ -14,29 +14,6 @@
 
 #include <lkg/base.h>
 
-struct names {
-        char **items;
-        size_t n, n_allocated;
-};
-
-static void names_deinit(struct names *names)
-{
-        for (size_t i = 0; i < names->n; i++)
-                free(names->items[i]);
-        free(names->items);
-}
-
-static int names_add(struct names *names, const char *name)
-{
-        if (LKG_RESERVE(names->items, names->n, names->n_allocated) < 0)
-                return -ENOMEM;
-        names->items[names->n] = strdup(name);
-        if (!names->items[names->n])
-                return -ENOMEM;
-        names->n++;
-        return 0;
-}
-
 static int compare_names(const void *a, const void *b)
 {
         return strcmp(*(char *const *)a, *(char *const *)b); /* strcmp compares unsigned bytes */
@@ -52,7 +29,7 @@ static void finding(struct lkg_walk *walk, enum lkg_severity severity, unsigned 
 }
 
 /* @fd stays open and belongs to the caller. */
-static int read_names(struct lkg_walk *walk, int fd, const char *path, struct names *names)
+static int read_names(struct lkg_walk *walk, int fd, const char *path, struct lkg_strings *names)
 {
         int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = own < 0 ? NULL : fdopendir(own);
@@ -84,11 +61,11 @@ static int read_names(struct lkg_walk *walk, int fd, const char *path, struct na
                         r = 2;
                         break;
                 }
-                r = names_add(names, entry->d_name);
+                (void)lkg_need(lkg_strings_add(names, entry->d_name, strlen(entry->d_name)));
         }
         (void)closedir(dir);
-        if (names->n > 1)
-                qsort(names->items, names->n, sizeof(*names->items), compare_names);
+        if (names->n_items > 1)
+                qsort(names->items, names->n_items, sizeof(*names->items), compare_names);
         return r;
 }
 
@@ -108,11 +85,11 @@ static bool number_is_above(const char *a, const char *b)
         return n != m ? n > m : strncmp(a, b, n) > 0;
 }
 
-static void check_sort_trap(struct lkg_walk *walk, const struct names *names, const char *path)
+static void check_sort_trap(struct lkg_walk *walk, const struct lkg_strings *names, const char *path)
 {
         const char *last = NULL;
 
-        for (size_t i = 0; i < names->n; i++) {
+        for (size_t i = 0; i < names->n_items; i++) {
                 LKG_CLEANUP(lkg_freep) char *shown = NULL, *a = NULL, *b = NULL;
                 struct lkg_where where = { 0 };
 
@@ -129,17 +106,18 @@ static void check_sort_trap(struct lkg_walk *walk, const struct names *names, co
                 lkg_report_add(walk->report, LKG_WARNING, LKG_C_SORT_TRAP, &where,
                                "%s is applied before %s: names are sorted as text, not as numbers; give all "
                                "numbers the same width",
-                               a ? a : "?", b ? b : "?");
+                               a, b);
                 return; /* one per directory is enough */
         }
 }
 
 /* A mounted ConfigMap: `..data` -> `..2024_01_01`, and one symlink per file. */
-static void check_volume_layout(struct lkg_walk *walk, int fd, const struct names *names, const char *path)
+static void check_volume_layout(struct lkg_walk *walk, int fd, const struct lkg_strings *names,
+                                const char *path)
 {
         struct stat st;
 
-        for (size_t i = 0; i < names->n; i++) {
+        for (size_t i = 0; i < names->n_items; i++) {
                 if (strcmp(names->items[i], "..data") != 0)
                         continue;
                 if (fstatat(fd, "..data", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
@@ -199,7 +177,6 @@ static int walk_entry(struct lkg_walk *walk, int fd, const char *entry, const ch
 {
         struct stat st;
         bool link;
-        int r;
 
         if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
                 if (errno == ENOENT) {
@@ -217,10 +194,8 @@ static int walk_entry(struct lkg_walk *walk, int fd, const char *entry, const ch
         link = S_ISLNK(st.st_mode);
         switch (walk->judge(walk, entry, link, path)) {
         case LKG_WALK_LOAD:
-                r = walk->found(fd, entry, path, name, &st, walk->userdata);
-                if (r > 0)
-                        walk->vanished = true;
-                return r < 0 ? r : 0;
+                walk->vanished |= walk->found(fd, entry, path, name, &st, walk->userdata);
+                return 0;
         case LKG_WALK_SKIP:
                 if (link)
                         skipped_link(walk, fd, entry, path);
@@ -233,7 +208,7 @@ static int walk_entry(struct lkg_walk *walk, int fd, const char *entry, const ch
 
 static int walk_dir(struct lkg_walk *walk, int fd, const char *path, const char *prefix, unsigned depth)
 {
-        struct names names = { 0 };
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         int r;
 
         walk->directory(path, walk->userdata);
@@ -244,15 +219,14 @@ static int walk_dir(struct lkg_walk *walk, int fd, const char *path, const char 
                 check_sort_trap(walk, &names, path);
                 check_volume_layout(walk, fd, &names, path);
         }
-        for (size_t i = 0; r == 0 && i < names.n; i++) {
+        for (size_t i = 0; r == 0 && i < names.n_items; i++) {
                 const char *entry = names.items[i];
                 LKG_CLEANUP(lkg_freep)
-                char *sub_path = lkg_concat(path, strcmp(path, "/") == 0 ? "" : "/", entry);
-                LKG_CLEANUP(lkg_freep) char *name = lkg_concat(prefix, *prefix ? "/" : "", entry);
+                char *sub_path = lkg_format("%s%s%s", path, strcmp(path, "/") == 0 ? "" : "/", entry);
+                LKG_CLEANUP(lkg_freep) char *name = lkg_format("%s%s%s", prefix, *prefix ? "/" : "", entry);
 
-                r = sub_path && name ? walk_entry(walk, fd, entry, sub_path, name, depth) : -ENOMEM;
+                r = walk_entry(walk, fd, entry, sub_path, name, depth);
         }
-        names_deinit(&names);
         return r < 0 ? r : 0;
 }
 

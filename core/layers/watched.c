@@ -26,37 +26,25 @@ void lkg_way_deinit(struct lkg_way *watches)
         *watches = (struct lkg_way){ 0 };
 }
 
-/* Takes over nothing; duplicates are ignored. */
-static int add_name(struct lkg_stack_watch *w, const char *name)
+/* Duplicates are ignored. */
+static void add_name(struct lkg_stack_watch *w, const char *name)
 {
-        char *copy;
-
         for (size_t i = 0; i < w->n_names; i++)
                 if (strcmp(w->names[i], name) == 0)
-                        return 0;
-        copy = strdup(name);
-        if (!copy || LKG_GROW(w->names, w->n_names) < 0) {
-                free(copy);
-                return -ENOMEM;
-        }
-        w->names[w->n_names++] = copy;
-        return 0;
+                        return;
+        (void)lkg_need(LKG_GROW(w->names, w->n_names));
+        w->names[w->n_names++] = lkg_copy(name);
 }
 
-int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name)
+void lkg_watches_add(struct lkg_way *watches, const char *path, const char *name)
 {
         struct lkg_stack_watch *w;
 
-        if (LKG_RESERVE(watches->items, watches->n, watches->n_allocated) < 0)
-                return -ENOMEM;
-        w = &watches->items[watches->n];
-        *w = (struct lkg_stack_watch){ .path = strdup(*path ? path : "."), .recursive_member = !name };
-        if (!w->path || (name && add_name(w, name) < 0)) {
-                item_deinit(w);
-                return -ENOMEM;
-        }
-        watches->n++;
-        return 0;
+        (void)lkg_need(LKG_RESERVE(watches->items, watches->n, watches->n_allocated));
+        w = &watches->items[watches->n++];
+        *w = (struct lkg_stack_watch){ .path = lkg_copy(*path ? path : "."), .recursive_member = !name };
+        if (name)
+                add_name(w, name);
 }
 
 /* In place: "/a/b" -> "/a", "/a" -> "/", "a" -> ".". */
@@ -73,13 +61,13 @@ static void cut_last(char *path)
 /*
  * The directory of the entry @path, or its nearest existing ancestor; with the relevant name in it.
  */
-static int add_holder(struct lkg_way *watches, const char *path)
+static void add_holder(struct lkg_way *watches, const char *path)
 {
         char dir[PATH_MAX], name[NAME_MAX + 1];
         struct stat st;
 
         if (strlen(path) >= sizeof(dir))
-                return 0;
+                return;
         strcpy(dir, *path ? path : ".");
         do {
                 const char *slash = strrchr(dir, '/');
@@ -89,7 +77,7 @@ static int add_holder(struct lkg_way *watches, const char *path)
                 cut_last(dir);
         } while ((stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) && strcmp(dir, "/") != 0 &&
                  strcmp(dir, ".") != 0);
-        return lkg_watches_add(watches, dir, name);
+        lkg_watches_add(watches, dir, name);
 }
 
 /* A relative path that has climbed above its start cannot be shortened any more. */
@@ -137,40 +125,38 @@ static int way_step(char *cur, char *rest, char *link)
         return 1;
 }
 
-int lkg_watches_add_way(struct lkg_way *watches, const char *path)
+void lkg_watches_add_way(struct lkg_way *watches, const char *path)
 {
         char cur[PATH_MAX], rest[PATH_MAX], link[PATH_MAX];
         unsigned n_links = 0;
-        int r;
 
         if (strlen(path) >= sizeof(rest))
-                return 0;
+                return;
         strcpy(rest, path);
         strcpy(cur, *path == '/' ? "/" : "");
         while (rest[strspn(rest, "/")]) {
-                r = way_step(cur, rest, link);
+                int r = way_step(cur, rest, link);
+
                 if (r < 0)
                         break;
                 if (r == 0)
                         continue;
-                r = add_holder(watches, link);
-                if (r < 0)
-                        return r;
+                add_holder(watches, link);
                 if (*rest == '/')
                         strcpy(cur, "/");
                 if (++n_links > LINKS_MAX)
                         break;
         }
-        return add_holder(watches, cur);
+        add_holder(watches, cur);
 }
 
-int lkg_watches_add_polled(struct lkg_way *watches, const char *path)
+void lkg_watches_add_polled(struct lkg_way *watches, const char *path)
 {
-        int r = add_holder(watches, path);
+        size_t n = watches->n;
 
-        if (r == 0)
-                watches->items[watches->n - 1].poll_only = true;
-        return r;
+        add_holder(watches, path);
+        if (watches->n > n)
+                watches->items[n].poll_only = true;
 }
 
 /* File systems on which others can change files without an event in our kernel. */
@@ -198,18 +184,17 @@ static int compare(const void *a, const void *b)
         return strcmp(((const struct lkg_stack_watch *)a)->path, ((const struct lkg_stack_watch *)b)->path);
 }
 
-/* Merges two reasons to watch one directory. Without memory for a name, all names matter. */
+/* Merges two reasons to watch one directory. */
 static void unite(struct lkg_stack_watch *to, struct lkg_stack_watch *from)
 {
         to->recursive_member |= from->recursive_member;
         to->poll_only |= from->poll_only;
         for (size_t i = 0; i < from->n_names; i++)
-                if (add_name(to, from->names[i]) < 0)
-                        to->recursive_member = true;
+                add_name(to, from->names[i]);
         item_deinit(from);
 }
 
-void lkg_watches_finish(struct lkg_way *watches)
+void lkg_way_unite(struct lkg_way *watches)
 {
         size_t n = 0;
 
@@ -222,20 +207,25 @@ void lkg_watches_finish(struct lkg_way *watches)
                         watches->items[n++] = watches->items[i];
         }
         watches->n = n;
-        for (size_t i = 0; i < n; i++)
+}
+
+struct lkg_stack_watch *lkg_way_at(const struct lkg_way *watches, const char *path)
+{
+        const struct lkg_stack_watch key = { .path = path };
+
+        return watches->n ? bsearch(&key, watches->items, watches->n, sizeof(key), compare) : NULL;
+}
+
+void lkg_watches_finish(struct lkg_way *watches)
+{
+        lkg_way_unite(watches);
+        for (size_t i = 0; i < watches->n; i++)
                 watches->items[i].poll_only |= needs_polling(watches->items[i].path);
 }
 
-int lkg_way_find(const char *path, struct lkg_way *ret)
+void lkg_way_find(const char *path, struct lkg_way *ret)
 {
-        struct lkg_way way = { 0 };
-        int r = lkg_watches_add_way(&way, path);
-
-        if (r < 0) {
-                lkg_way_deinit(&way);
-                return r;
-        }
-        lkg_watches_finish(&way);
-        *ret = way;
-        return 0;
+        *ret = (struct lkg_way){ 0 };
+        lkg_watches_add_way(ret, path);
+        lkg_watches_finish(ret);
 }

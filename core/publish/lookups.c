@@ -114,7 +114,6 @@ static int answer_layers(const struct lookup *q, struct rendering *ret)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
         unsigned long long i = strtoull(q->name, NULL, 10);
         char name[NAME_MAX + 1];
-        int r;
 
         if (q->listing)
                 return list_layers(q, ret);
@@ -126,8 +125,8 @@ static int answer_layers(const struct lookup *q, struct rendering *ret)
         layer_name(candidate, i, MERGED_SUFFIX, name, sizeof(name));
         if (strcmp(q->name, name) != 0 || !candidate->layers[i].whole)
                 return -ENOENT;
-        r = lkg_candidate_merged(candidate, i, &merged);
-        return r < 0 ? r : put_masked(merged, ret->buf);
+        merged = lkg_candidate_merged(candidate, i);
+        return put_masked(merged, ret->buf);
 }
 
 /* ---- history/ ---- */

@@ -404,7 +404,7 @@ static void lint_layer(const struct lkg_judge *judge, const struct lkg_candidate
         if (!judge->config.lint || !info->doc || info->left_out || lkg_value_type(info->doc) != LKG_MAP)
                 return;
         if (i > 0 && wants_below(info->doc))
-                (void)lkg_need(lkg_candidate_partial(candidate, i - 1, &below));
+                below = lkg_candidate_partial(candidate, i - 1);
         lkg_lint_layer(judge->schema, info->doc, below, info->role, judge->config.lint_all, report);
 }
 

@@ -84,9 +84,9 @@ static int diff_layer(const struct lkg_candidate *candidate, size_t i, struct lk
         char *name = lkg_tool_format("%s %s", lkg_layer_role_name(layer->role), layer->file);
 
         for (size_t k = 0; k < LKG_ARRAY_SIZE(texts); k++) {
-                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+                LKG_CLEANUP(lkg_value_unrefp)
+                struct lkg_value *merged = lkg_candidate_merged(candidate, i - 1 + k);
 
-                (void)lkg_tool_need(lkg_candidate_merged(candidate, i - 1 + k, &merged));
                 if (!merged)
                         return 0;
                 lkg_tool_render_masked(merged, candidate->format, texts[k]);

@@ -43,7 +43,7 @@ struct lkg_admission {
         void *userdata;
 };
 
-/** lkg_admit() - call admit(); 0 if @admission is NULL. */
+/** lkg_admit() - call admit(). Return: 0, also if @admission is NULL; -EKEYREJECTED. Without memory see lkg_no_memory(). */
 int lkg_admit(const struct lkg_admission *admission, const struct lkg_content *content, char **ret_why);
 /** lkg_admit_finished() - call finished(). */
 void lkg_admit_finished(const struct lkg_admission *admission);

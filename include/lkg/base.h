@@ -158,9 +158,6 @@ static inline void *lkg_must(void *memory)
         return memory;
 }
 
-/** lkg_format() - text in memory of its own. */
-char *lkg_format(const char *fmt, ...) LKG_PRINTF(1, 2);
-
 /** lkg_need() - @r, of a call that fails without memory. */
 static inline int lkg_need(int r)
 {

@@ -158,14 +158,12 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
 void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission *admission);
 
 /**
- * lkg_candidate_partial() - the merge of those layers up to @i that could be merged. @ret: one reference, or NULL = nothing.
- *
- * Costs one merge for each layer since the last call; a lower @i starts again.
- * Return: 0 or -ENOMEM.
+ * lkg_candidate_partial() - the merge of those layers up to @i that could be merged. Costs one merge for each layer since the last
+ * call; a lower @i starts again. Return: one reference, or NULL = nothing.
  */
-int lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret);
+struct lkg_value *lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i);
 /** lkg_candidate_merged() - the same, but NULL if one of these layers failed. */
-int lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret);
+struct lkg_value *lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i);
 
 /**
  * lkg_judge_fn - judge a candidate that differs from the last one, before it is shared.
@@ -191,7 +189,7 @@ void lkg_stack_rejudge(struct lkg_stack *stack);
  * number; anything else (a new name, a directory, a link) causes a full look. The caller must report
  * every change: an unreported one is found only by the next full look.
  *
- * Return: 0; -errno: a fault (no memory, the source directory is gone).
+ * Return: 0; -errno: a fault (the source directory is gone, no descriptor).
  */
 int lkg_stack_look(struct lkg_stack *stack, const char *const *paths, size_t n_paths, struct lkg_error *err);
 /**
@@ -230,6 +228,7 @@ struct lkg_stack_watch {
         size_t n_names;
         bool recursive_member; /* every entry matters, and so does every new directory below it */
         bool poll_only;        /* a network or user-space file system: inotify does not see all changes */
+        int wd; /* of struct lkg_watch: what inotify calls it; -1 = not watched: removed, or over the limit */
 };
 
 /** lkg_stack_set_base() - the path of the base file from the next refresh on; borrowed. "" = there is none. */
@@ -247,11 +246,8 @@ struct lkg_way {
         size_t n, n_allocated;
 };
 
-/**
- * lkg_way_find() - directories and names on the path to @path, as in lkg_stack_watches().
- * Return: 0 or -ENOMEM.
- */
-int lkg_way_find(const char *path, struct lkg_way *ret);
+/** lkg_way_find() - directories and names on the path to @path, as in lkg_stack_watches(). */
+void lkg_way_find(const char *path, struct lkg_way *ret);
 void lkg_way_deinit(struct lkg_way *way);
 
 /**
@@ -295,15 +291,6 @@ bool lkg_is_kubeconfig(const struct lkg_value *doc);
 #define LKG_UNSETTLED_NS (2 * LKG_NSEC_PER_SEC)
 #define LKG_POLL_NS      (2 * LKG_NSEC_PER_SEC)
 
-struct lkg_watched_dir {
-        char *path;
-        char **names; /* the entries that matter; none = every entry */
-        size_t n_names;
-        int wd; /* -1 = not watched: removed, or over the limit */
-        bool wanted;
-        bool every; /* every entry matters, whatever names says */
-};
-
 /* What may have changed since the last query: paths, or simply anything. */
 struct lkg_touched {
         char **paths;
@@ -321,14 +308,12 @@ struct lkg_watch {
         int fd;        /* inotify; for the event loop */
         int source_fd; /* borrowed */
         char *source_path;
-        struct lkg_watched_dir *dirs; /* sorted by path */
-        size_t n_dirs;
+        struct lkg_way dirs, next; /* sorted by path, without duplicates; next: being collected */
         struct lkg_unsettled *unsettled;
         size_t n_unsettled;
         struct lkg_touched touched; /* initially everything */
         bool poll;                  /* some directory must be polled */
         bool over_limit;            /* fs.inotify.max_user_watches */
-        bool added;
 };
 
 int lkg_watch_open(struct lkg_watch *ret, int source_fd, const char *source_path, struct lkg_error *err);
@@ -339,7 +324,7 @@ void lkg_watch_deinit(struct lkg_watch *watch);
  * watch.
  */
 void lkg_watch_begin(struct lkg_watch *watch);
-int lkg_watch_add(struct lkg_watch *watch, const struct lkg_stack_watch *wanted);
+void lkg_watch_add(struct lkg_watch *watch, const struct lkg_stack_watch *wanted);
 /**
  * lkg_watch_end() - remove the watches of directories that were not added again.
  * Return: true: a directory is newly watched: look again, because something may have happened in between.

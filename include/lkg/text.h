@@ -104,6 +104,10 @@ static inline bool lkg_buf_failed(const struct lkg_buf *buf)
 /** lkg_buf_text() - what @buf has as a string, "" for nothing; without memory see lkg_no_memory(). Valid until it changes. */
 const char *lkg_buf_text(struct lkg_buf *buf);
 
+/** lkg_format(), lkg_copy() - as asprintf() and strdup(), but without memory see lkg_no_memory(). NULL is copied as NULL. */
+char *lkg_format(const char *fmt, ...) LKG_PRINTF(1, 2);
+char *lkg_copy(const char *text);
+
 /** lkg_escape() - append @text, with bytes up to @max_control, 0x7f and '%' as %XX. */
 void lkg_escape(struct lkg_buf *buf, const char *text, unsigned char max_control);
 /** lkg_unescape() - in place. Return: 0; -EBADMSG: an invalid escape, or an escaped NUL. */

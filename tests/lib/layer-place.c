@@ -330,10 +330,9 @@ static void compare_values(const char *what, const struct lkg_value *a, const st
 static void compare_merged(const struct lkg_candidate *a, const struct lkg_candidate *b, size_t i,
                            struct lkg_buf *ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *one = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *other = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *one = lkg_candidate_merged(a, i);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *other = lkg_candidate_merged(b, i);
 
-        CHECK(lkg_candidate_merged(a, i, &one) == 0 && lkg_candidate_merged(b, i, &other) == 0);
         compare_values("merge", one, other, ret);
 }
 
@@ -416,9 +415,8 @@ void place_publish(struct place *p, struct lkg_candidate *candidate)
         CHECK(findings);
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 render_masked(candidate->layers[i].doc, LKG_FORMAT_YAML);
-                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = lkg_candidate_merged(candidate, i);
 
-                CHECK(lkg_candidate_merged(candidate, i, &merged) == 0);
                 render_masked(merged, LKG_FORMAT_YAML);
         }
         if (candidate->state != LKG_CANDIDATE_VALID)
