@@ -268,18 +268,18 @@ void lkg_engine_new_places(struct lkg_engine *e)
                 .userdata = e,
         };
 
-        (void)lkg_places_new(&options, e->config, &e->places);
+        e->places = lkg_places_new(&options, e->config);
 }
 
-int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *err)
+void lkg_engine_open_places(struct lkg_engine *e, bool fresh)
 {
-        int r = lkg_places_open(e->places, /* wanted= */ e->store.lock_fd >= 0, fresh, err);
-        const struct lkg_report *findings = lkg_places_findings(e->places);
+        const struct lkg_report *findings;
 
+        lkg_places_open(e->places, /* wanted= */ e->store.lock_fd >= 0, fresh);
+        findings = lkg_places_findings(e->places);
         for (size_t i = 0; i < e->n_components; i++)
                 e->components[i].findings.api =
                         lkg_component_is_remote(&e->components[i], e->config) ? findings : NULL;
-        if (r >= 0 && e->started)
+        if (e->started)
                 lkg_places_run(e->places);
-        return r;
 }

@@ -259,7 +259,7 @@ void lkg_engine_new_places(struct lkg_engine *e);
  * lkg_engine_open_places() - open them as configured, and determine which component follows them. @fresh: the daemon has just
  * started
  */
-int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *err);
+void lkg_engine_open_places(struct lkg_engine *e, bool fresh);
 /** lkg_engine_check_pin() - when an engine starts: is the pin of a rollback still valid, or was something new assigned? */
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_settle_remote() - before a commit: activate the source that should be active. */

@@ -87,12 +87,11 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                 r = lkg_engine_new_components(e, err);
         if (r >= 0)
                 r = lkg_engine_open_facts(e, err);
-        if (r >= 0)
+        if (r >= 0) {
                 lkg_engine_new_places(e);
-        if (r >= 0)
-                r = lkg_probes_new(e->event, lkg_engine_on_health, e, &e->probes, err);
-        if (r >= 0)
+                e->probes = lkg_probes_new(e->event, lkg_engine_on_health, e);
                 r = lkg_engine_open_store(e, err);
+        }
         if (r >= 0)
                 r = lkg_engine_open_dynamic(e, err);
         if (r >= 0)

@@ -158,7 +158,8 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                                 c, "what was remembered of remote configuration, its record is damaged");
                 lkg_engine_check_pin(e, c);
         }
-        return lkg_engine_open_places(e, fresh, err);
+        lkg_engine_open_places(e, fresh);
+        return 0;
 }
 
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)

@@ -117,17 +117,14 @@ static void stop(struct probe *p)
         p->identity = lkg_identity_unref(p->identity);
 }
 
-static int begin(struct probe *p, const char *url)
+static void begin(struct probe *p, const char *url)
 {
-        int r;
-
-        p->identity = lkg_must(lkg_identity_new());
+        p->identity = lkg_identity_new();
         p->identity->serial = ++p->probes->serial;
         p->identity->insecure = true; /* as a kubelet does */
-        p->identity->server = lkg_must(strdup(url));
-        r = lkg_remote_timer(p->probes->event, LKG_NSEC_PER_MSEC, on_timer, p, &p->timer);
+        p->identity->server = lkg_copy(url);
+        p->timer = lkg_remote_timer(p->probes->event, LKG_NSEC_PER_MSEC, on_timer, p);
         lkg_remote_arm(p->timer, 0);
-        return r;
 }
 
 void lkg_probes_ask(struct lkg_probes *probes, unsigned index, const struct lkg_probe_config *config,
@@ -157,10 +154,7 @@ void lkg_probes_ask(struct lkg_probes *probes, unsigned index, const struct lkg_
                 p->health = LKG_HEALTH_UNKNOWN;
                 (void)strcpy(p->words, "the health endpoint has not answered yet");
         }
-        if (begin(p, config->url) < 0) {
-                lkg_log_warning("cannot ask a health endpoint: no timer");
-                stop(p);
-        }
+        begin(p, config->url);
 }
 
 enum lkg_health_state lkg_probes_health(const struct lkg_probes *probes, unsigned index,
@@ -174,8 +168,7 @@ enum lkg_health_state lkg_probes_health(const struct lkg_probes *probes, unsigne
 
 /* ---- lifetime ---- */
 
-int lkg_probes_new(sd_event *event, void (*changed)(void *userdata), void *userdata, struct lkg_probes **ret,
-                   struct lkg_error *err)
+struct lkg_probes *lkg_probes_new(sd_event *event, void (*changed)(void *userdata), void *userdata)
 {
         const struct lkg_http_options options = {
                 .event = event,
@@ -184,17 +177,12 @@ int lkg_probes_new(sd_event *event, void (*changed)(void *userdata), void *userd
                 .plain = true,
         };
         struct lkg_probes *probes = lkg_must(calloc(1, sizeof(*probes)));
-        int r = lkg_http_new(&options, &probes->http, err);
 
-        if (r < 0) {
-                free(probes);
-                return r;
-        }
+        probes->http = lkg_http_new(&options);
         probes->event = sd_event_ref(event);
         probes->changed = changed;
         probes->userdata = userdata;
-        *ret = probes;
-        return 0;
+        return probes;
 }
 
 struct lkg_probes *lkg_probes_free(struct lkg_probes *probes)

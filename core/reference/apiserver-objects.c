@@ -123,9 +123,8 @@ void lkg_apiserver_forget(struct lkg_followed *followed)
         *followed = (struct lkg_followed){ .answer = LKG_ANSWER_NONE };
 }
 
-static int begin(struct lkg_apiserver *api, struct lkg_followed *followed,
-                 const struct lkg_resource *resource, const struct lkg_informer_ops *ops,
-                 struct lkg_error *err)
+static void begin(struct lkg_apiserver *api, struct lkg_followed *followed,
+                  const struct lkg_resource *resource, const struct lkg_informer_ops *ops)
 {
         const struct lkg_config *config = api->places->config;
         const struct lkg_informer_options options = {
@@ -139,43 +138,42 @@ static int begin(struct lkg_apiserver *api, struct lkg_followed *followed,
                 .userdata = api,
         };
 
-        return lkg_informer_new(&options, &followed->informer, err);
+        followed->informer = lkg_informer_new(&options);
 }
 
-int lkg_apiserver_follow_node(struct lkg_apiserver *api, struct lkg_error *err)
+void lkg_apiserver_follow_node(struct lkg_apiserver *api)
 {
         const struct lkg_resource resource = {
                 .group_version = "v1", .plural = "nodes", .kind = "Node", .name = api->node_name
         };
 
-        return *api->name_fault ? 0 : begin(api, &api->node, &resource, &node_ops, err);
+        if (!*api->name_fault)
+                begin(api, &api->node, &resource, &node_ops);
 }
 
-int lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *reference,
-                         struct lkg_error *err)
+void lkg_apiserver_unfollow(struct lkg_apiserver *api)
 {
-        const struct lkg_resource resource = {
-                .group_version = "v1",
-                .plural = "configmaps",
-                .kind = "ConfigMap",
-                .ns = reference ? reference->ns : NULL,
-                .name = reference ? reference->name : NULL,
-        };
+        lkg_apiserver_forget(&api->object);
+        lkg_configmap_deinit(&api->configmap);
+        api->has_rollout = api->has_reference = false;
+}
 
-        if (!reference || (api->object.informer && !lkg_informer_is(api->object.informer, &resource))) {
-                lkg_apiserver_forget(&api->object);
-                lkg_configmap_deinit(&api->configmap);
-                api->has_rollout = false;
-        }
-        api->has_reference = reference != NULL;
-        if (!reference)
-                return 0;
+void lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *reference)
+{
+        const struct lkg_resource resource = { .group_version = "v1",
+                                               .plural = "configmaps",
+                                               .kind = "ConfigMap",
+                                               .ns = reference->ns,
+                                               .name = reference->name };
+
+        if (api->object.informer && !lkg_informer_is(api->object.informer, &resource))
+                lkg_apiserver_unfollow(api);
+        api->has_reference = true;
         if (memcmp(&api->reference, reference, sizeof(*reference)) != 0)
                 api->news = true;
         api->reference = *reference;
-        if (api->object.informer || !api->client || !api->running)
-                return 0;
-        return begin(api, &api->object, &resource, &object_ops, err);
+        if (!api->object.informer && api->client && api->running)
+                begin(api, &api->object, &resource, &object_ops);
 }
 
 /* ---- apiserver-parts ---- */

@@ -223,14 +223,12 @@ static void start_watch(struct lkg_slot_keeper *keeper)
                                              .data = on_data,
                                              .done = on_end,
                                              .userdata = keeper };
-        struct lkg_error err = { 0 };
 
         lkg_watch_stream_deinit(&keeper->stream);
         lkg_watch_stream_init(&keeper->stream, keeper->api->places->config->remote.max_bytes);
         keeper->stream.admission = keeper->api->places->options.admission;
         keeper->heard_ns = lkg_boottime_ns();
-        if (lkg_client_send(keeper->api->client, &request, &keeper->watch, &err) < 0)
-                lose_watch(keeper);
+        keeper->watch = lkg_client_send(keeper->api->client, &request);
 }
 
 /* ---- requests ---- */
@@ -263,7 +261,7 @@ static unsigned in_one_part(const struct lkg_slot_keeper *keeper)
 }
 
 /* @token: NULL = from the beginning */
-static int send_list(struct lkg_slot_keeper *keeper, const char *token, struct lkg_error *err)
+static void send_list(struct lkg_slot_keeper *keeper, const char *token)
 {
         const struct lkg_resource resource = slot_list(keeper);
         const struct lkg_request request = { .verb = "list",
@@ -275,26 +273,22 @@ static int send_list(struct lkg_slot_keeper *keeper, const char *token, struct l
                                              .done = on_listed,
                                              .userdata = keeper };
 
-        return lkg_client_send(keeper->api->client, &request, &keeper->call, err);
+        keeper->call = lkg_client_send(keeper->api->client, &request);
 }
 
-static int begin_list(struct lkg_slot_keeper *keeper, struct lkg_error *err)
+static void begin_list(struct lkg_slot_keeper *keeper)
 {
         keeper->n_parts = 0;
         (void)snprintf(keeper->floor, sizeof(keeper->floor), "%s", keeper->position);
-        return send_list(keeper, /* token= */ NULL, err);
+        send_list(keeper, /* token= */ NULL);
 }
 
 /* The last part ends the list, and so does one too many: what is not known is as bad as too many slots, and no slot is taken. */
 static bool ask_for_next_part(struct lkg_slot_keeper *keeper, const char *token)
 {
-        struct lkg_error err = { 0 };
-
         if (token && !keeper->seeker.ledger.too_many && keeper->n_parts * in_one_part(keeper) < LISTED_MAX) {
-                if (send_list(keeper, token, &err) == 0)
-                        return true;
-                lkg_seeker_answered(&keeper->seeker, LKG_SLOT_UNCLEAR, NULL, now());
-                return false;
+                send_list(keeper, token);
+                return true;
         }
         keeper->seeker.ledger.too_many |= token != NULL;
         lkg_seeker_listed(&keeper->seeker, now());
@@ -378,6 +372,7 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
         struct lkg_rollout_id id = keeper->seeker.wish.id;
         struct lkg_resource resource = slot_list(keeper);
         char name[LKG_SLOT_HASH + 8];
+        int r;
 
         lkg_slot_name(slot, name);
         resource.kind = lkg_slot_format(slot_kind(keeper))->kind;
@@ -388,9 +383,10 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
                                                        keeper->seeker.wish.max_failures);
         }
         lkg_slot_write(slot_kind(keeper), slot, &id, resource.ns, &json);
-        if (lkg_json_write_line(&json, &body) < 0 || lkg_buf_failed(&body))
-                return lkg_error_set(err, -ENOMEM, NULL, "slot of a rollout");
-        return lkg_client_send(
+        r = lkg_need(lkg_json_write_line(&json, &body));
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "slot of a rollout");
+        keeper->call = lkg_client_send(
                 keeper->api->client,
                 &(struct lkg_request){ .verb = request == LKG_SLOT_UPDATE ? "update" : "create",
                                        .resource = &resource,
@@ -398,8 +394,8 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
                                        .body = body.data,
                                        .size = body.size,
                                        .done = on_written,
-                                       .userdata = keeper },
-                &keeper->call, err);
+                                       .userdata = keeper });
+        return 0;
 }
 
 /* ---- the next step ---- */
@@ -455,7 +451,7 @@ static void drive(struct lkg_slot_keeper *keeper)
                 due_ns = keeper->watch_at_ns;
         }
         if (request == LKG_SLOT_LIST)
-                r = begin_list(keeper, &err);
+                begin_list(keeper);
         else if (request != LKG_SLOT_NOTHING)
                 r = send_slot(keeper, request, &err);
         if (r < 0) {
@@ -557,24 +553,15 @@ void lkg_slot_keeper_fetch(struct lkg_slot_keeper *keeper)
         arm(keeper, lkg_boottime_ns());
 }
 
-int lkg_slot_keeper_new(struct lkg_apiserver *api, struct lkg_slot_keeper **ret, struct lkg_error *err)
+struct lkg_slot_keeper *lkg_slot_keeper_new(struct lkg_apiserver *api)
 {
-        struct lkg_slot_keeper *keeper = calloc(1, sizeof(*keeper));
+        struct lkg_slot_keeper *keeper = lkg_must(calloc(1, sizeof(*keeper)));
         const struct lkg_seeker_ops ops = { .outcome = outcome, .userdata = keeper };
-        int r = keeper ? lkg_remote_timer(api->places->options.event, SLACK_NS, on_timer, keeper,
-                                          &keeper->timer)
-                       : -ENOMEM;
 
-        if (r < 0) {
-                if (keeper)
-                        sd_event_source_disable_unref(keeper->timer);
-                free(keeper);
-                return lkg_error_set(err, r, NULL, "slots of rollouts");
-        }
         keeper->api = api;
+        keeper->timer = lkg_remote_timer(api->places->options.event, SLACK_NS, on_timer, keeper);
         lkg_seeker_init(&keeper->seeker, api->node_name, &ops);
-        *ret = keeper;
-        return 0;
+        return keeper;
 }
 
 struct lkg_slot_keeper *lkg_slot_keeper_free(struct lkg_slot_keeper *keeper)

@@ -81,7 +81,7 @@ static void on_identity(void *userdata)
                 lkg_apiserver_kick(userdata);
 }
 
-static int new_client(struct lkg_apiserver *api, struct lkg_error *err)
+static struct lkg_client *new_client(struct lkg_apiserver *api)
 {
         const struct lkg_config *config = api->places->config;
         const struct lkg_client_options options = {
@@ -94,7 +94,7 @@ static int new_client(struct lkg_apiserver *api, struct lkg_error *err)
                 .userdata = api,
         };
 
-        return lkg_client_new(&options, &api->client, err);
+        return lkg_client_new(&options);
 }
 
 static void on_reported(void *userdata)
@@ -102,7 +102,7 @@ static void on_reported(void *userdata)
         lkg_apiserver_kick(userdata);
 }
 
-static int new_reporter(struct lkg_apiserver *api, struct lkg_error *err)
+static struct lkg_reporter *new_reporter(struct lkg_apiserver *api)
 {
         const struct lkg_config *config = api->places->config;
         const struct lkg_reporter_options options = {
@@ -117,7 +117,7 @@ static int new_reporter(struct lkg_apiserver *api, struct lkg_error *err)
                 .userdata = api,
         };
 
-        return *api->name_fault ? 0 : lkg_reporter_new(&options, &api->reporter, err);
+        return lkg_reporter_new(&options);
 }
 
 static void take_down(struct lkg_apiserver *api)
@@ -132,28 +132,23 @@ static void take_down(struct lkg_apiserver *api)
         api->client = lkg_client_free(api->client);
 }
 
-/* Creates everything that can be created. If memory is short, the next tick tries again. */
+/* Creates everything that can be created. */
 static void bring_up(struct lkg_apiserver *api)
 {
-        struct lkg_error err = { 0 };
-        int r = 0;
-
         if (!lkg_apiserver_has_credential(api)) {
                 take_down(api);
                 return;
         }
         if (!api->client) {
-                r = new_client(api, &err);
+                api->client = new_client(api);
                 api->places->pending = true; /* without a client, the places had no result */
         }
-        if (r >= 0 && !api->reporter)
-                r = new_reporter(api, &err);
-        if (r >= 0 && !api->slots && !*api->name_fault)
-                r = lkg_slot_keeper_new(api, &api->slots, &err);
-        if (r >= 0 && api->running && !api->node.informer)
-                r = lkg_apiserver_follow_node(api, &err);
-        if (r < 0)
-                lkg_log_error("cannot talk to the API server, trying again: %s", err.message);
+        if (!api->reporter && !*api->name_fault)
+                api->reporter = new_reporter(api);
+        if (!api->slots && !*api->name_fault)
+                api->slots = lkg_slot_keeper_new(api);
+        if (api->running && !api->node.informer)
+                lkg_apiserver_follow_node(api);
 }
 
 /* The name under which the kubelet registers: nodeutil.GetHostname() of Kubernetes. */
@@ -179,15 +174,12 @@ static void find_names(struct lkg_apiserver *api)
 
 static char *describe_settings(const struct lkg_config *config)
 {
-        char *text = NULL;
-        int n = asprintf(&text, "%s\n%s\n%s\n%d %d %d %d %d %llu %llu", config->remote.kubeconfig,
-                         config->remote.node_name, config->remote.rollout_namespace,
-                         config->remote.rollout_objects, config->remote.allow_exec,
-                         config->remote.allow_insecure, config->remote.condition, config->remote.events,
-                         (unsigned long long)config->remote.poll_interval_ns,
-                         (unsigned long long)config->remote.max_bytes);
-
-        return n < 0 ? NULL : text;
+        return lkg_format("%s\n%s\n%s\n%d %d %d %d %d %llu %llu", config->remote.kubeconfig,
+                          config->remote.node_name, config->remote.rollout_namespace,
+                          config->remote.rollout_objects, config->remote.allow_exec,
+                          config->remote.allow_insecure, config->remote.condition, config->remote.events,
+                          (unsigned long long)config->remote.poll_interval_ns,
+                          (unsigned long long)config->remote.max_bytes);
 }
 
 struct lkg_apiserver *lkg_apiserver_free(struct lkg_apiserver *api)
@@ -240,13 +232,8 @@ static void arm(struct lkg_apiserver *api)
 
 static void look_at_credential(struct lkg_apiserver *api)
 {
-        int r;
-
         api->look = false;
-        r = lkg_credential_refresh(api->credential, lkg_realtime_ns());
-        if (r < 0)
-                api->look = true; /* no memory: the next tick tries again */
-        if (r <= 0)
+        if (!lkg_credential_refresh(api->credential, lkg_realtime_ns()))
                 return;
         (void)meet_identity(api);
         lkg_log_notice("credential for the API server: %s %s",
@@ -302,10 +289,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-static int new_apiserver(struct lkg_places *places, struct lkg_error *err)
+static struct lkg_apiserver *new_apiserver(struct lkg_places *places)
 {
         const struct lkg_config *config = places->config;
-        struct lkg_credential_options options = {
+        struct lkg_apiserver *api = lkg_must(calloc(1, sizeof(*api)));
+        const struct lkg_credential_options options = {
                 .kubeconfig = config->remote.kubeconfig,
                 .source_path = places->options.source_path,
                 .source_fd = places->options.source_fd,
@@ -313,48 +301,32 @@ static int new_apiserver(struct lkg_places *places, struct lkg_error *err)
                 .allow_exec = config->remote.allow_exec,
                 .allow_insecure = config->remote.allow_insecure,
                 .run_exec = run_exec,
+                .userdata = api,
         };
-        struct lkg_apiserver *api = calloc(1, sizeof(*api));
-        int r;
 
-        if (!api)
-                return lkg_error_set(err, -ENOMEM, NULL, "API server");
         api->places = places;
         api->news = true;
-        options.userdata = api;
         find_names(api);
         api->settings = describe_settings(config);
-        r = api->settings ? lkg_credential_new(&options, &api->credential) : -ENOMEM;
-        if (r >= 0)
-                r = lkg_remote_defer(places->options.event, on_work, api, &api->work);
-        if (r >= 0)
-                r = lkg_remote_timer(places->options.event, LKG_NSEC_PER_SEC, on_timer, api, &api->timer);
-        if (r >= 0)
-                r = lkg_credential_refresh(api->credential, lkg_realtime_ns());
-        if (r < 0) {
-                lkg_apiserver_free(api);
-                return lkg_error_set(err, r, NULL, "API server");
-        }
+        api->credential = lkg_credential_new(&options);
+        api->work = lkg_remote_defer(places->options.event, on_work, api);
+        api->timer = lkg_remote_timer(places->options.event, LKG_NSEC_PER_SEC, on_timer, api);
+        (void)lkg_credential_refresh(api->credential, lkg_realtime_ns());
         api->serial = identity_serial(api);
-        places->apiserver = api;
-        return 0;
+        return api;
 }
 
-int lkg_apiserver_open(struct lkg_places *places, bool wanted, struct lkg_error *err)
+void lkg_apiserver_open(struct lkg_places *places, bool wanted)
 {
         LKG_CLEANUP(lkg_freep) char *settings = describe_settings(places->config);
-        int r = 0;
 
         places->pending = true;
-        if (!settings)
-                return lkg_error_set(err, -ENOMEM, NULL, "API server");
         if (places->apiserver && (!wanted || strcmp(places->apiserver->settings, settings) != 0))
                 places->apiserver = lkg_apiserver_free(places->apiserver);
         if (wanted && !places->apiserver)
-                r = new_apiserver(places, err);
-        if (r >= 0 && places->apiserver)
+                places->apiserver = new_apiserver(places);
+        if (places->apiserver)
                 places->apiserver->news = true;
-        return r;
 }
 
 void lkg_places_run(struct lkg_places *places)

@@ -87,7 +87,7 @@ struct lkg_apiserver {
 /* ---- lifetime: apiserver.c ---- */
 
 /** lkg_apiserver_open() - create it, or adapt it to the configuration; free it unless @wanted. */
-int lkg_apiserver_open(struct lkg_places *places, bool wanted, struct lkg_error *err);
+void lkg_apiserver_open(struct lkg_places *places, bool wanted);
 struct lkg_apiserver *lkg_apiserver_free(struct lkg_apiserver *api);
 
 /* ---- shared: apiserver-objects.c ---- */
@@ -103,18 +103,18 @@ bool lkg_places_in_use(const struct lkg_places *places, enum lkg_reference_place
 
 /* ---- followed objects: apiserver-objects.c ---- */
 
-/** lkg_apiserver_follow_node() - follow the Node; does nothing while its name is unknown. Return: 0; -errno. */
-int lkg_apiserver_follow_node(struct lkg_apiserver *api, struct lkg_error *err);
+/** lkg_apiserver_follow_node() - follow the Node; does nothing while its name is unknown. */
+void lkg_apiserver_follow_node(struct lkg_apiserver *api);
 /** lkg_apiserver_forget() - stop following @followed. */
 void lkg_apiserver_forget(struct lkg_followed *followed);
-/** lkg_apiserver_follow() - follow the ConfigMap of @reference; NULL = none. Return: 0; -errno. */
-int lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *reference,
-                         struct lkg_error *err);
+/** lkg_apiserver_follow(), _unfollow() - follow the ConfigMap of @reference, and no other; follow none. */
+void lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *reference);
+void lkg_apiserver_unfollow(struct lkg_apiserver *api);
 
 /* ---- slots of a rollout: apiserver-slots.c ---- */
 
-/** lkg_slot_keeper_new() - sends what the seeker of this node asks for; nothing before there is a wish. Return: 0; -ENOMEM; -errno. */
-int lkg_slot_keeper_new(struct lkg_apiserver *api, struct lkg_slot_keeper **ret, struct lkg_error *err);
+/** lkg_slot_keeper_new() - sends what the seeker of this node asks for; nothing before there is a wish. */
+struct lkg_slot_keeper *lkg_slot_keeper_new(struct lkg_apiserver *api);
 struct lkg_slot_keeper *lkg_slot_keeper_free(struct lkg_slot_keeper *keeper);
 /** lkg_slot_keeper_fetch() - ask now, also after a refusal. NULL is fine. */
 void lkg_slot_keeper_fetch(struct lkg_slot_keeper *keeper);

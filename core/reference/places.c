@@ -25,17 +25,13 @@ static enum lkg_reference_place parse_place(const char *word)
 
 /* ---- lifetime ---- */
 
-int lkg_places_new(const struct lkg_places_options *options, const struct lkg_config *config,
-                   struct lkg_places **ret)
+struct lkg_places *lkg_places_new(const struct lkg_places_options *options, const struct lkg_config *config)
 {
-        struct lkg_places *places = calloc(1, sizeof(*places));
+        struct lkg_places *places = lkg_must(calloc(1, sizeof(*places)));
 
-        if (!places)
-                return -ENOMEM;
         places->options = *options;
         places->config = config;
-        *ret = places;
-        return 0;
+        return places;
 }
 
 struct lkg_places *lkg_places_free(struct lkg_places *places)
@@ -62,14 +58,14 @@ static bool refers_to_file(const struct lkg_config *config)
         return false;
 }
 
-int lkg_places_open(struct lkg_places *places, bool wanted, bool fresh, struct lkg_error *err)
+void lkg_places_open(struct lkg_places *places, bool wanted, bool fresh)
 {
         const struct lkg_config *config = places->config;
 
         lkg_remote_file_open(&places->file,
                              config->remote.enabled && refers_to_file(config) ? config->remote.file : NULL,
                              places->options.runtime_fd, fresh);
-        return lkg_apiserver_open(places, config->remote.enabled && wanted, err);
+        lkg_apiserver_open(places, config->remote.enabled && wanted);
 }
 
 /* ---- the answer ---- */
@@ -223,10 +219,7 @@ static void follow_configmap(struct lkg_places *places, const struct lkg_places_
         char fault[LKG_REASON_MAX];
         bool same;
 
-        if (lkg_apiserver_follow(api, reference, &err) < 0) {
-                lkg_log_error("cannot follow a ConfigMap, trying again: %s", err.message);
-                ask_again(places, ret, LKG_PLACES_RETRY_NS);
-        }
+        lkg_apiserver_follow(api, reference);
         configmap = lkg_apiserver_configmap(api, lkg_boottime_ns(), fault);
         if (!configmap) {
                 say(ret, LKG_PLACES_UNKNOWN, fault);
@@ -328,7 +321,6 @@ static void follow_saying(struct lkg_places *places, const struct lkg_places_kno
                           const struct lkg_saying *saying, struct lkg_places_answer *ret)
 {
         struct lkg_apiserver *api = places->apiserver;
-        struct lkg_error err = { 0 };
 
         switch (saying->says) {
         case LKG_SAYS_REFERENCE:
@@ -336,19 +328,19 @@ static void follow_saying(struct lkg_places *places, const struct lkg_places_kno
                 return;
         case LKG_SAYS_UNKNOWN: /* the object stays followed, because it may be named again, unless it is no longer allowed */
                 if (api->has_reference && !is_allowed(places->config, &api->reference))
-                        (void)lkg_apiserver_follow(api, NULL, &err);
+                        lkg_apiserver_unfollow(api);
                 say(ret, LKG_PLACES_UNKNOWN, saying->fault);
                 return;
         case LKG_SAYS_INVALID:
-                (void)lkg_apiserver_follow(api, NULL, &err);
+                lkg_apiserver_unfollow(api);
                 say(ret, LKG_PLACES_UNKNOWN, saying->fault);
                 return;
         case LKG_SAYS_NOTHING:
-                (void)lkg_apiserver_follow(api, NULL, &err);
+                lkg_apiserver_unfollow(api);
                 follow_nothing(api, known, ret);
                 return;
         case LKG_SAYS_LOCAL:
-                (void)lkg_apiserver_follow(api, NULL, &err);
+                lkg_apiserver_unfollow(api);
                 ret->says = LKG_PLACES_LOCAL;
                 return;
         }
@@ -359,7 +351,6 @@ static void ask_places(struct lkg_places *places, const struct lkg_places_known 
 {
         struct lkg_saying saying = { .says = LKG_SAYS_NOTHING };
         enum lkg_reference_place before = places->place;
-        struct lkg_error err = { 0 };
         bool any;
 
         places->pending = false;
@@ -371,7 +362,7 @@ static void ask_places(struct lkg_places *places, const struct lkg_places_known 
                 return;
         }
         if (places->apiserver)
-                (void)lkg_apiserver_follow(places->apiserver, NULL, &err);
+                lkg_apiserver_unfollow(places->apiserver);
         if (!any)
                 say(ret, LKG_PLACES_UNKNOWN, "no reference yet");
         else if (before != LKG_PLACE_FILE)

@@ -15,25 +15,16 @@
 
 /* ---- requests ---- */
 
-static int copy_text(const char *text, const char **ret)
+void lkg_resource_copy(const struct lkg_resource *resource, struct lkg_resource *ret)
 {
-        *ret = text ? strdup(text) : NULL;
-        return text && !*ret ? -ENOMEM : 0;
-}
-
-int lkg_resource_copy(const struct lkg_resource *resource, struct lkg_resource *ret)
-{
-        struct lkg_resource copy = { 0 };
-
-        if (copy_text(resource->group_version, &copy.group_version) < 0 ||
-            copy_text(resource->plural, &copy.plural) < 0 || copy_text(resource->kind, &copy.kind) < 0 ||
-            copy_text(resource->ns, &copy.ns) < 0 || copy_text(resource->name, &copy.name) < 0 ||
-            copy_text(resource->subresource, &copy.subresource) < 0) {
-                lkg_resource_deinit(&copy);
-                return -ENOMEM;
-        }
-        *ret = copy;
-        return 0;
+        *ret = (struct lkg_resource){
+                .group_version = lkg_copy(resource->group_version),
+                .plural = lkg_copy(resource->plural),
+                .kind = lkg_copy(resource->kind),
+                .ns = lkg_copy(resource->ns),
+                .name = lkg_copy(resource->name),
+                .subresource = lkg_copy(resource->subresource),
+        };
 }
 
 void lkg_resource_deinit(struct lkg_resource *resource)
@@ -133,8 +124,8 @@ int lkg_api_path(const struct lkg_request *request, struct lkg_buf *path, struct
 
         if (r >= 0)
                 r = put_path(resource, lkg_api_verb(request->verb)->with_name, path, err);
-        if (r < 0 || lkg_buf_failed(path))
-                return r < 0 ? r : lkg_error_set(err, -ENOMEM, NULL, "path of a request");
+        if (r < 0)
+                return r;
         put_parameter(path, "watch=", watch ? "true" : NULL);
         put_parameter(path, "allowWatchBookmarks=", watch ? "true" : NULL);
         put_parameter(path, "fieldSelector=metadata.name%3D", one);
@@ -150,7 +141,8 @@ int lkg_api_path(const struct lkg_request *request, struct lkg_buf *path, struct
                 put_parameter(path, "resourceVersion=", version);
         put_number(path, "limit=", request->limit);
         put_parameter(path, "continue=", request->token);
-        return lkg_buf_failed(path) ? lkg_error_set(err, -ENOMEM, NULL, "path of a request") : 0;
+        (void)lkg_buf_text(path);
+        return 0;
 }
 
 void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size)
@@ -223,7 +215,7 @@ static enum lkg_api_status status_of_error(int error)
         }
 }
 
-/* Return: 0; -EBADMSG or -EKEYREJECTED, explained in @report; -ENOMEM. */
+/* Return: 0; -EBADMSG or -EKEYREJECTED, explained in @report. */
 static int decode(const struct lkg_api_question *question, const struct lkg_http_result *result,
                   const char *what, struct lkg_value **ret, struct lkg_report *report)
 {
@@ -256,8 +248,7 @@ static void append_quoted(struct lkg_buf *words, const char *text, size_t size)
         size_t n;
 
         (void)lkg_mask_text(text, size, &masked);
-        if (lkg_buf_failed(&masked))
-                return;
+        (void)lkg_buf_text(&masked);
         n = masked.size;
         if (n > MESSAGE_BYTES_MAX) {
                 n = MESSAGE_BYTES_MAX;
@@ -279,26 +270,20 @@ static void append_quoted(struct lkg_buf *words, const char *text, size_t size)
         lkg_buf_puts(words, n < masked.size ? "...\"" : "\"");
 }
 
-/*
- * Append the message of a metav1.Status, or the first bytes of any other body.
- * Return: 1: it is a Status; 0; -ENOMEM.
- */
-static int append_message(const struct lkg_api_question *question, const struct lkg_http_result *result,
-                          const char *what, struct lkg_buf *words)
+/* Append the message of a metav1.Status, or the first bytes of any other body. Return: is it a Status? */
+static bool append_message(const struct lkg_api_question *question, const struct lkg_http_result *result,
+                           const char *what, struct lkg_buf *words)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *status = NULL;
         struct lkg_value *message;
         bool is_status;
         size_t size;
         const char *text;
-        int r = 0;
 
         if (!result->body || result->size == 0)
-                return 0;
+                return false;
         if (*result->body == '{')
-                r = decode(question, result, what, &status, NULL);
-        if (r == -ENOMEM)
-                return r;
+                (void)decode(question, result, what, &status, NULL);
         is_status = status && lkg_value_type(status) == LKG_MAP && is_string(status, "kind", "Status");
         message = is_status ? lkg_map_get(status, "message") : NULL;
         if (message && lkg_value_type(message) == LKG_STRING) {
@@ -310,37 +295,27 @@ static int append_message(const struct lkg_api_question *question, const struct 
         return is_status;
 }
 
-static void set_words(struct lkg_api_answer *answer, const struct lkg_buf *words)
+static void set_words(struct lkg_api_answer *answer, struct lkg_buf *words)
 {
-        size_t n = words->size < sizeof(answer->words) ? words->size : sizeof(answer->words) - 1;
-
-        while (n > 0 && n < words->size && ((unsigned char)words->data[n] & 0xc0) == 0x80)
-                n--;
-        *(char *)mempcpy(answer->words, words->data ? words->data : "", n) = '\0';
+        lkg_text_copy(answer->words, sizeof(answer->words), lkg_buf_text(words));
 }
 
-static int judge_failure(const struct lkg_api_question *question, const struct lkg_http_result *result,
-                         const char *what, struct lkg_api_answer *ret)
+static void judge_failure(const struct lkg_api_question *question, const struct lkg_http_result *result,
+                          const char *what, struct lkg_api_answer *ret)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf words = LKG_BUF_INIT, said = LKG_BUF_INIT;
         const struct status_row *row = find_row(result->status);
-        int r = append_message(question, result, what, &said);
 
-        if (r < 0 || lkg_buf_failed(&said))
-                return -ENOMEM;
         /* A 404 of a proxy, or for a path that is not served, says nothing about the object. */
-        if (r == 0 && row->status == LKG_API_NOT_FOUND)
+        if (!append_message(question, result, what, &said) && row->status == LKG_API_NOT_FOUND)
                 row = find_row(0);
         ret->status = row->status;
         lkg_buf_printf(&words, "%s%s (%u)", what, row->sentence, result->status);
         if (result->retry_after_ns > 0)
                 lkg_buf_printf(&words, ", asks to wait %" PRIu64 " s",
                                result->retry_after_ns / LKG_NSEC_PER_SEC);
-        lkg_buf_append(&words, said.data, said.size);
-        if (lkg_buf_failed(&words))
-                return -ENOMEM;
+        lkg_buf_puts(&words, lkg_buf_text(&said));
         set_words(ret, &words);
-        return 0;
 }
 
 /* Is it the requested object? If not, the message says what it is. */
@@ -398,16 +373,15 @@ static void append_finding(struct lkg_buf *words, int code, const struct lkg_rep
         }
 }
 
-static int judge_object(const struct lkg_api_question *question, const struct lkg_http_result *result,
-                        const char *what, struct lkg_api_answer *ret, struct lkg_value **ret_object)
+static struct lkg_value *judge_object(const struct lkg_api_question *question,
+                                      const struct lkg_http_result *result, const char *what,
+                                      struct lkg_api_answer *ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf words = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         int r = decode(question, result, what, &object, &report);
 
-        if (r == -ENOMEM)
-                return r;
         lkg_buf_puts(&words, what);
         if (r < 0)
                 append_finding(&words, r, &report);
@@ -415,21 +389,19 @@ static int judge_object(const struct lkg_api_question *question, const struct lk
             !is_asked_for(question->resource, strcmp(question->verb, "list") == 0, object, &words)) {
                 ret->status = LKG_API_INVALID;
                 set_words(ret, &words);
-                return lkg_buf_failed(&words) ? -ENOMEM : 0;
+                return NULL;
         }
         ret->object = object;
         ret->text = result->body;
         ret->size = result->size;
-        *ret_object = LKG_STEAL(object);
-        return 0;
+        return LKG_STEAL(object);
 }
 
-int lkg_api_judge(const struct lkg_api_question *question, const struct lkg_http_result *result,
-                  struct lkg_api_answer *ret, struct lkg_value **ret_object)
+struct lkg_value *lkg_api_judge(const struct lkg_api_question *question,
+                                const struct lkg_http_result *result, struct lkg_api_answer *ret)
 {
         char name[WHAT_BYTES], what[WHAT_BYTES + 16];
 
-        *ret_object = NULL;
         *ret = (struct lkg_api_answer){
                 .status = LKG_API_OK,
                 .http_status = result->status,
@@ -442,11 +414,12 @@ int lkg_api_judge(const struct lkg_api_question *question, const struct lkg_http
         if (result->error < 0) {
                 ret->status = status_of_error(result->error);
                 (void)snprintf(ret->words, sizeof(ret->words), "%s: %s", what, result->words);
-                return 0;
+        } else if (find_row(result->status)->status != LKG_API_OK) {
+                judge_failure(question, result, what, ret);
+        } else if (!question->stream) {
+                return judge_object(question, result, what, ret);
         }
-        if (find_row(result->status)->status != LKG_API_OK)
-                return judge_failure(question, result, what, ret);
-        return question->stream ? 0 : judge_object(question, result, what, ret, ret_object);
+        return NULL;
 }
 
 /* ---- which object, in which state ---- */

@@ -7,11 +7,8 @@
 
 #include <lkg/client.h>
 
-/**
- * lkg_resource_copy() - copy a resource with its texts.
- * Return: 0 or -ENOMEM; then @ret is empty.
- */
-int lkg_resource_copy(const struct lkg_resource *resource, struct lkg_resource *ret);
+/** lkg_resource_copy() - copy a resource with its texts. */
+void lkg_resource_copy(const struct lkg_resource *resource, struct lkg_resource *ret);
 void lkg_resource_deinit(struct lkg_resource *resource);
 
 /* A verb as in RBAC, and how HTTP says it. */
@@ -24,7 +21,7 @@ const struct lkg_api_verb *lkg_api_verb(const char *name);
 
 /**
  * lkg_api_path() - /api/v1/... or /apis/GROUP/VERSION/..., with the query.
- * Return: 0; -EINVAL: a name is empty, `.`, `..`, or has `/` or `%` (apimachinery, pkg/api/validation/path); -ENOMEM.
+ * Return: 0; -EINVAL: a name is empty, `.`, `..`, or has `/` or `%` (apimachinery, pkg/api/validation/path).
  */
 int lkg_api_path(const struct lkg_request *request, struct lkg_buf *path, struct lkg_error *err);
 
@@ -40,15 +37,11 @@ struct lkg_api_question {
 };
 
 /**
- * lkg_api_judge() - return status and message, and on success the object.
- * @ret:        object stays NULL unless @ret_object is set
- * @ret_object: the decoded reply, caller owns one reference; NULL unless status is LKG_API_OK and it is not
- * a stream
- *
- * Return: 0; -ENOMEM: nothing is known.
+ * lkg_api_judge() - fill in status, message and, on success, the object.
+ * Return: the decoded reply, one reference; NULL unless status is LKG_API_OK and it is not a stream
  */
-int lkg_api_judge(const struct lkg_api_question *question, const struct lkg_http_result *result,
-                  struct lkg_api_answer *ret, struct lkg_value **ret_object);
+struct lkg_value *lkg_api_judge(const struct lkg_api_question *question,
+                                const struct lkg_http_result *result, struct lkg_api_answer *ret);
 
 /* One state of an object: uid and resourceVersion, checked before use (both become names of directories). */
 struct lkg_object_id {

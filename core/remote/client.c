@@ -26,7 +26,7 @@ struct lkg_call {
         struct lkg_request request;   /* of its texts only the body's hold, which are its own */
         struct lkg_resource resource; /* texts of its own */
         const struct lkg_api_verb *verb;
-        char *path;
+        char *path, *fault; /* fault: why there is no path */
         uint64_t deadline_ns;
 
         struct lkg_http_transfer *transfer; /* NULL = waiting */
@@ -60,15 +60,11 @@ static struct lkg_call *call_free(struct lkg_call *call)
                 return NULL;
         lkg_resource_deinit(&call->resource);
         free(call->path);
+        free(call->fault);
         free((char *)(uintptr_t)call->request.content_type);
         free((char *)(uintptr_t)call->request.body);
         free(call);
         return NULL;
-}
-
-static void call_freep(struct lkg_call **call)
-{
-        *call = call_free(*call);
 }
 
 static void end_call(struct lkg_call *call, const struct lkg_api_answer *answer)
@@ -98,7 +94,6 @@ static void look_at_credential(struct lkg_client *client)
         const struct lkg_identity *identity;
         uint64_t serial;
 
-        /* If memory runs out, the identity stays the same; the next check is soon. */
         (void)lkg_credential_refresh(client->options.credential, lkg_realtime_ns());
         identity = lkg_credential_identity(client->options.credential);
         serial = identity ? identity->serial : 0;
@@ -198,10 +193,7 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
         call->transfer = NULL;
         if (result->error == 0 && result->status == 401 && try_once_more(call))
                 return;
-        if (lkg_api_judge(&question, result, &answer, &object) < 0) {
-                end_unsent(call, "not enough memory for the answer");
-                return;
-        }
+        object = lkg_api_judge(&question, result, &answer);
         if (answer.status == LKG_API_TOO_LARGE)
                 name_limit(call->client, &answer);
         end_call(call, &answer);
@@ -228,6 +220,10 @@ static void send_call(struct lkg_call *call)
         struct lkg_error error = { 0 };
         char why[400];
 
+        if (call->fault) {
+                end_unsent(call, call->fault);
+                return;
+        }
         if (!identity) {
                 no_credential(client, why, sizeof(why));
                 end_unsent(call, why);
@@ -282,17 +278,14 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
 
 /* ---- the client ---- */
 
-int lkg_client_new(const struct lkg_client_options *options, struct lkg_client **ret, struct lkg_error *err)
+struct lkg_client *lkg_client_new(const struct lkg_client_options *options)
 {
-        struct lkg_client *client = calloc(1, sizeof(*client));
+        struct lkg_client *client = lkg_must(calloc(1, sizeof(*client)));
         struct lkg_client_options *own = &client->options;
         struct lkg_http_options http = { .event = options->event,
                                          .user_agent = options->user_agent,
                                          .connect_ns = options->connect_ns };
-        int r;
 
-        if (!client)
-                return lkg_error_set(err, -ENOMEM, NULL, "API client");
         TAILQ_INIT(&client->calls);
         *own = *options;
         (void)sd_event_ref(own->event);
@@ -302,19 +295,12 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
         own->idle_ns = own->idle_ns ? own->idle_ns : LKG_CLIENT_IDLE_NS;
         http.max_bytes = OBJECTS_AT_ONCE * own->max_bytes + OTHER_REPLIES_MAX;
         http.doubt_ns = DOUBT_IDLES * own->idle_ns;
-        r = lkg_remote_defer(own->event, on_pump, client, &client->pump);
-        if (r >= 0)
-                r = lkg_remote_timer(own->event, LKG_NSEC_PER_MSEC, on_turn, client, &client->turn);
-        if (r >= 0)
-                r = lkg_remote_timer(own->event, LOOK_ACCURACY_NS, on_look, client, &client->look);
-        r = r < 0 ? lkg_error_set(err, r, NULL, "API client") : lkg_http_new(&http, &client->http, err);
-        if (r < 0) {
-                (void)lkg_client_free(client);
-                return r;
-        }
+        client->pump = lkg_remote_defer(own->event, on_pump, client);
+        client->turn = lkg_remote_timer(own->event, LKG_NSEC_PER_MSEC, on_turn, client);
+        client->look = lkg_remote_timer(own->event, LOOK_ACCURACY_NS, on_look, client);
+        client->http = lkg_http_new(&http);
         lkg_remote_soon(client->pump); /* from then on the credential is looked at */
-        *ret = client;
-        return 0;
+        return client;
 }
 
 struct lkg_client *lkg_client_free(struct lkg_client *client)
@@ -352,40 +338,28 @@ const char *lkg_list_token(const struct lkg_value *list)
         return token && *token ? token : NULL;
 }
 
-static int copy_request(struct lkg_call *call, const struct lkg_request *request)
+struct lkg_call *lkg_client_send(struct lkg_client *client, const struct lkg_request *request)
 {
-        call->request = *request;
-        call->request.content_type = request->content_type ? strdup(request->content_type) : NULL;
-        call->request.body =
-                request->content_type ? lkg_span_dup(lkg_span(request->body, request->size)) : NULL;
-        return lkg_resource_copy(request->resource, &call->resource) < 0 ||
-                               (request->content_type &&
-                                (!call->request.content_type || !call->request.body))
-                       ? -ENOMEM
-                       : 0;
-}
-
-int lkg_client_send(struct lkg_client *client, const struct lkg_request *request, struct lkg_call **ret,
-                    struct lkg_error *err)
-{
-        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        int r = lkg_api_path(request, &path, err);
+        struct lkg_call *call = lkg_must(calloc(1, sizeof(*call)));
+        struct lkg_error err = { 0 };
 
-        if (r < 0)
-                return r;
-        call = calloc(1, sizeof(*call));
-        if (!call || copy_request(call, request) < 0)
-                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
         call->client = client;
+        call->request = *request;
+        call->request.content_type = lkg_copy(request->content_type);
+        call->request.body = request->content_type
+                                     ? lkg_must(lkg_span_dup(lkg_span(request->body, request->size)))
+                                     : NULL;
+        lkg_resource_copy(request->resource, &call->resource);
         call->verb = lkg_api_verb(request->verb);
+        if (lkg_api_path(request, &path, &err) < 0)
+                call->fault = lkg_copy(err.message);
         call->path = lkg_buf_steal(&path, NULL);
         call->deadline_ns = request->data ? (request->seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC
                                           : client->options.request_ns;
         TAILQ_INSERT_TAIL(&client->calls, call, link);
         lkg_remote_soon(client->pump);
-        *ret = LKG_STEAL(call);
-        return 0;
+        return call;
 }
 
 struct lkg_call *lkg_call_cancel(struct lkg_call *call)

@@ -30,13 +30,10 @@ void lkg_exec_state_deinit(struct lkg_exec_state *state)
         *state = (struct lkg_exec_state){ 0 };
 }
 
-static int set_why(struct lkg_exec_state *state, const char *why)
+static void set_why(struct lkg_exec_state *state, const char *why)
 {
-        char *copy = strdup(why);
-
         free(state->why);
-        state->why = copy;
-        return copy ? 0 : -ENOMEM;
+        state->why = lkg_copy(why);
 }
 
 /* ---- one answer ---- */
@@ -97,10 +94,9 @@ static const char *judge(const struct lkg_value *doc, const char *api_version, s
                 return "certificate and key in its output do not belong together, or are no PEM";
         if (ends && lkg_parse_rfc3339(ends, &ret->expires_ns) < 0)
                 return "the expirationTimestamp in its output is not RFC 3339";
-        ret->token = token ? strdup(token) : NULL;
-        ret->certificate = certificate ? strdup(certificate) : NULL;
-        ret->key = key ? strdup(key) : NULL;
-        ret->have = (!token || ret->token) && (!certificate || (ret->certificate && ret->key));
+        ret->token = lkg_copy(token);
+        ret->certificate = lkg_copy(certificate);
+        ret->key = lkg_copy(key);
         return NULL;
 }
 
@@ -116,15 +112,16 @@ static uint64_t refresh_at(uint64_t now_ns, uint64_t expires_ns)
         return at;
 }
 
-static void failed(struct lkg_exec_state *state, uint64_t now_ns)
+static void failed(struct lkg_exec_state *state, const char *why, uint64_t now_ns)
 {
+        set_why(state, why);
         state->pause_ns = state->pause_ns ? 2 * state->pause_ns : PAUSE_FIRST_NS;
         if (state->pause_ns > PAUSE_MAX_NS)
                 state->pause_ns = PAUSE_MAX_NS;
         state->next_ns = now_ns + state->pause_ns;
 }
 
-static int take_answer(struct lkg_exec_state *state, const char *text, size_t size, uint64_t now_ns)
+static void take_answer(struct lkg_exec_state *state, const char *text, size_t size, uint64_t now_ns)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
@@ -135,11 +132,9 @@ static int take_answer(struct lkg_exec_state *state, const char *text, size_t si
                 why = judge(doc, state->api_version, &got);
                 lkg_value_wipe(doc);
         }
-        if (!why && !got.have)
-                return -ENOMEM;
         if (why) {
-                failed(state, now_ns);
-                return set_why(state, why);
+                failed(state, why, now_ns);
+                return;
         }
         forget_credential(state);
         state->token = LKG_STEAL(got.token);
@@ -150,26 +145,19 @@ static int take_answer(struct lkg_exec_state *state, const char *text, size_t si
         state->stale = false;
         state->pause_ns = 0;
         state->refresh_ns = refresh_at(now_ns, got.expires_ns);
-        free(LKG_STEAL(state->why));
-        return 0;
+        set_why(state, NULL);
 }
 
 void lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t size, const char *why,
                          uint64_t now_ns)
 {
-        int r = 0;
-
         if (!state->api_version)
                 return; /* nobody wants it any more */
         state->asked = false;
-        if (text) {
-                r = take_answer(state, text, size, now_ns);
-        } else {
-                failed(state, now_ns);
-                (void)set_why(state, why && *why ? why : "it did not answer");
-        }
-        if (r < 0)
-                failed(state, now_ns); /* asked again later */
+        if (text)
+                take_answer(state, text, size, now_ns);
+        else
+                failed(state, why && *why ? why : "it did not answer", now_ns);
 }
 
 /* ---- when ---- */
@@ -183,42 +171,36 @@ static void heed_clock(struct lkg_exec_state *state, uint64_t now_ns)
                 state->asked_ns = now_ns;
 }
 
-static int ask(struct lkg_exec_state *state, uint64_t now_ns, int (*run)(void *userdata), void *userdata)
+static void ask(struct lkg_exec_state *state, uint64_t now_ns, int (*run)(void *userdata), void *userdata)
 {
         int r = run ? run(userdata) : -EOPNOTSUPP;
 
         if (r == -EAGAIN) {
                 state->next_ns = now_ns + 1;
-                return 0;
+                return;
         }
         if (r < 0) {
-                failed(state, now_ns);
-                return set_why(state, "it cannot be asked for now");
+                failed(state, "it cannot be asked for now", now_ns);
+                return;
         }
         state->asked = true;
         state->asked_ns = now_ns;
         state->next_ns = now_ns + PAUSE_FIRST_NS;
-        return 0;
 }
 
-int lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
-                        int (*run)(void *userdata), void *userdata, uint64_t *ret_review_ns)
+uint64_t lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
+                             int (*run)(void *userdata), void *userdata)
 {
         bool want;
-        int r = 0;
 
         state->api_version = strcmp(api_version, LKG_EXEC_V1) == 0 ? LKG_EXEC_V1 : LKG_EXEC_V1BETA1;
         heed_clock(state, now_ns);
         if (state->asked && now_ns - state->asked_ns >= LOST_NS) {
                 state->asked = false;
-                failed(state, now_ns);
-                r = set_why(state, "nothing came back from it");
+                failed(state, "nothing came back from it", now_ns);
         }
         want = !state->have || state->stale || now_ns >= state->refresh_ns;
-        if (r == 0 && want && !state->asked && now_ns >= state->next_ns)
-                r = ask(state, now_ns, run, userdata);
-        *ret_review_ns = state->asked ? state->asked_ns + LOST_NS
-                         : want       ? state->next_ns
-                                      : state->refresh_ns;
-        return r;
+        if (want && !state->asked && now_ns >= state->next_ns)
+                ask(state, now_ns, run, userdata);
+        return state->asked ? state->asked_ns + LOST_NS : want ? state->next_ns : state->refresh_ns;
 }

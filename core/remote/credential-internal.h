@@ -35,10 +35,7 @@ bool lkg_identity_same(const struct lkg_identity *a, const struct lkg_identity *
 int lkg_identity_read_certificate(struct lkg_identity *identity, uint64_t *ret_begins_ns,
                                   uint64_t *ret_ends_ns);
 
-/**
- * lkg_certificate_count() - count the readable certificates in the bundle @pem.
- * Return: number; -ENOMEM.
- */
+/** lkg_certificate_count() - count the readable certificates in the bundle @pem. */
 int lkg_certificate_count(const char *pem);
 
 enum lkg_key_state {
@@ -82,8 +79,7 @@ void lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t 
 /**
  * lkg_exec_state_step() - run the plugin if it is due.
  * @run: runs it; result as in struct lkg_credential_options
- * @ret_review_ns: the time of the next step
- * Return: 0 or -ENOMEM.
+ * Return: the time of the next step
  */
-int lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
-                        int (*run)(void *userdata), void *userdata, uint64_t *ret_review_ns);
+uint64_t lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
+                             int (*run)(void *userdata), void *userdata);

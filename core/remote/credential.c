@@ -61,7 +61,6 @@ struct credential_look {
         enum lkg_credential_kind kind;
         struct lkg_identity *identity; /* being made */
         bool incomplete;               /* something is missing or does not fit; said */
-        bool no_memory;
 };
 
 /* ---- findings ---- */
@@ -91,14 +90,10 @@ static void LKG_PRINTF(5, 6) say(struct credential_look *l, enum lkg_severity se
         else if (x && x->path)
                 where.file = x->path;
         va_start(ap, fmt);
-        if (vasprintf(&text, fmt, ap) < 0)
-                text = NULL;
+        text = lkg_must(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
         va_end(ap);
-        if (text)
-                lkg_report_add(&l->report, severity, code, *where.file ? &where : NULL, "%s%s%s",
-                               x && x->field ? x->field : "", x && x->field ? ": " : "", text);
-        else
-                l->no_memory = true;
+        lkg_report_add(&l->report, severity, code, *where.file ? &where : NULL, "%s%s%s",
+                       x && x->field ? x->field : "", x && x->field ? ": " : "", text);
         if (severity == LKG_ERROR && code != CODE_ENDS)
                 l->incomplete = true;
 }
@@ -116,12 +111,11 @@ static void review_at(struct credential_look *l, uint64_t at_ns)
 static char *real_path(const struct lkg_credential *c, const char *path)
 {
         size_t n = strlen(c->options.mount_point);
-        char *mapped;
 
         if (n == 0 || strcmp(c->options.mount_point, c->options.source_path) == 0 ||
             strncmp(path, c->options.mount_point, n) != 0 || path[n] != '/')
-                return strdup(path);
-        return asprintf(&mapped, "%s%s", c->options.source_path, path + n) < 0 ? NULL : mapped;
+                return lkg_copy(path);
+        return lkg_format("%s%s", c->options.source_path, path + n);
 }
 
 /* @path NULL: the node's own file in the source directory. */
@@ -144,14 +138,9 @@ static int read_file(struct credential_look *l, const char *path, char **ret, si
                      struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *real = path ? real_path(l->c, path) : NULL;
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        int r = -ENOMEM;
+        LKG_CLEANUP(lkg_closep) int fd = open_file(l->c, real, err);
+        int r = fd < 0 ? fd : lkg_need(lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, err));
 
-        if (real || !path) {
-                fd = open_file(l->c, real, err);
-                r = fd < 0 ? fd : lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, err);
-        }
-        l->no_memory |= r == -ENOMEM;
         return fd >= 0 && r < 0 ? lkg_error_wrap(err, r, "%s", real ? real : l->c->source_file) : r;
 }
 
@@ -164,9 +153,8 @@ static char *read_part(struct credential_look *l, const struct lkg_file_or_data 
         size_t size = 0;
 
         if (x->data) {
-                text = lkg_span_dup(lkg_span(x->data, x->size));
+                text = lkg_must(lkg_span_dup(lkg_span(x->data, x->size)));
                 size = x->size;
-                l->no_memory |= !text;
         } else if (x->path && read_file(l, x->path, &text, &size, &err) < 0) {
                 say(l, severity, CODE_FILE, x, "%s", err.message);
         }
@@ -265,7 +253,6 @@ static char *read_token_file(struct credential_look *l)
         enum lkg_severity severity = l->identity->token ? LKG_WARNING : LKG_ERROR; /* that one counts then */
         LKG_CLEANUP(lkg_wipe_freep) char *text = read_part(l, x, severity);
         struct lkg_span token;
-        char *copy;
 
         if (!text)
                 return NULL;
@@ -280,9 +267,7 @@ static char *read_token_file(struct credential_look *l)
                 say(l, severity, CODE_FILE, x, "the file is empty; want a token");
                 return NULL;
         }
-        copy = lkg_span_dup(token);
-        l->no_memory |= !copy;
-        return copy;
+        return lkg_must(lkg_span_dup(token));
 }
 
 static void take_token(struct credential_look *l)
@@ -311,29 +296,25 @@ static void take_token(struct credential_look *l)
 
 /* ---- the exec plugin ---- */
 
-static bool copy_text(struct credential_look *l, char **to, const char *text)
+static void copy_text(char **to, const char *text)
 {
         lkg_wipe_free(*to);
-        *to = text ? strdup(text) : NULL;
-        l->no_memory |= text && !*to;
-        return *to;
+        *to = lkg_copy(text);
 }
 
 static void take_exec(struct credential_look *l)
 {
         struct lkg_exec_state *exec = &l->c->exec;
         struct lkg_identity *i = l->identity;
-        uint64_t review_ns, begins_ns, ends_ns;
+        uint64_t begins_ns, ends_ns;
 
         exec->wanted = l->k->exec && !i->token && !l->k->token_file.path && !i->username;
         if (!exec->wanted) {
                 lkg_exec_state_deinit(exec);
                 return;
         }
-        if (lkg_exec_state_step(exec, l->k->exec->api_version, l->now_ns, l->c->options.run_exec,
-                                l->c->options.userdata, &review_ns) < 0)
-                l->no_memory = true;
-        review_at(l, review_ns);
+        review_at(l, lkg_exec_state_step(exec, l->k->exec->api_version, l->now_ns, l->c->options.run_exec,
+                                         l->c->options.userdata));
         if (exec->why)
                 say(l, exec->have ? LKG_WARNING : LKG_ERROR, CODE_EXEC, NULL, "exec plugin %s: %s",
                     l->k->exec->argv[0], exec->why);
@@ -344,10 +325,12 @@ static void take_exec(struct credential_look *l)
                 l->incomplete = true;
                 return;
         }
-        copy_text(l, &i->token, exec->token);
-        if (exec->certificate && copy_text(l, &i->certificate, exec->certificate) &&
-            copy_text(l, &i->key, exec->key))
+        copy_text(&i->token, exec->token);
+        if (exec->certificate) {
+                copy_text(&i->certificate, exec->certificate);
+                copy_text(&i->key, exec->key);
                 (void)lkg_identity_read_certificate(i, &begins_ns, &ends_ns);
+        }
         if (exec->expires_ns)
                 i->expires_ns = exec->expires_ns;
 }
@@ -356,9 +339,6 @@ static void take_exec(struct credential_look *l)
 static void take_all(struct credential_look *l)
 {
         l->identity = lkg_identity_new();
-        l->no_memory |= !l->identity;
-        if (!l->identity)
-                return;
         *l->identity = l->k->identity;
         l->identity->refs = 1;
         l->k->identity = (struct lkg_identity){ 0 };
@@ -404,14 +384,10 @@ static enum search_end search(const struct lkg_credential *c)
 static void look_in_pod(struct credential_look *l)
 {
         struct lkg_error err = { 0 };
-        int r = lkg_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
-                                          getenv("KUBERNETES_SERVICE_PORT"), l->c->options.pod_dir, &l->k,
-                                          &err);
 
         l->kind = LKG_CREDENTIAL_IN_CLUSTER;
-        if (r == -ENOMEM)
-                l->no_memory = true;
-        else if (r < 0)
+        if (lkg_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"),
+                                      l->c->options.pod_dir, &l->k, &err) < 0)
                 say(l, LKG_ERROR, CODE_KUBECONFIG, NULL, "%s", err.message);
 }
 
@@ -420,10 +396,7 @@ static void note_config(struct credential_look *l, const char *text, size_t size
 {
         char sha256[LKG_SHA256_HEX];
 
-        if (lkg_sha256_hex(text, size, sha256) < 0) {
-                l->no_memory = true;
-                return;
-        }
+        (void)lkg_need(lkg_sha256_hex(text, size, sha256));
         if (strcmp(sha256, l->c->exec_config) != 0)
                 l->c->exec.stale = true;
         memcpy(l->c->exec_config, sha256, sizeof(sha256));
@@ -466,9 +439,7 @@ static void look_at_kubeconfig(struct credential_look *l)
                 l->kind = LKG_CREDENTIAL_NONE;
         } else {
                 note_config(l, text, size);
-                r = lkg_kubeconfig_parse(text, size, &options, &l->k, &l->report);
-                l->no_memory |= r == -ENOMEM;
-                l->incomplete |= r < 0;
+                l->incomplete |= lkg_kubeconfig_parse(text, size, &options, &l->k, &l->report) < 0;
         }
         if (text)
                 OPENSSL_cleanse(text, size);
@@ -477,8 +448,8 @@ static void look_at_kubeconfig(struct credential_look *l)
 
 /* ---- life ---- */
 
-/* Return: 1 if the identity has changed or is gone. */
-static int settle(struct lkg_credential *c, struct credential_look *l)
+/* Return: has the identity changed, or is it gone? */
+static bool settle(struct lkg_credential *c, struct credential_look *l)
 {
         if (l->kind == LKG_CREDENTIAL_NONE) {
                 bool had = c->identity;
@@ -487,16 +458,16 @@ static int settle(struct lkg_credential *c, struct credential_look *l)
                 return had;
         }
         if (l->incomplete || !l->identity)
-                return 0; /* the last complete identity stays; the findings say why */
+                return false; /* the last complete identity stays; the findings say why */
         if (lkg_identity_same(c->identity, l->identity)) {
                 /* the one difference that no request shows */
                 c->identity->expires_ns = l->identity->expires_ns;
-                return 0;
+                return false;
         }
         lkg_identity_unref(c->identity);
         c->identity = LKG_STEAL(l->identity);
         c->identity->serial = ++c->serial;
-        return 1;
+        return true;
 }
 
 static void look_deinit(struct credential_look *l)
@@ -506,7 +477,7 @@ static void look_deinit(struct credential_look *l)
         lkg_identity_unref(l->identity);
 }
 
-int lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
+bool lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
 {
         LKG_CLEANUP(look_deinit)
         struct credential_look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
@@ -516,10 +487,8 @@ int lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
                 look_in_pod(&l);
         else
                 look_at_kubeconfig(&l);
-        if (l.k && !l.no_memory)
+        if (l.k)
                 take_all(&l);
-        if (l.no_memory)
-                return -ENOMEM; /* nothing has changed, and the next refresh looks again */
         if (l.incomplete)
                 review_at(&l, now_ns + RETRY_NS);
         lkg_report_deinit(&c->report);
@@ -558,31 +527,21 @@ static char **option_text(struct lkg_credential *c, size_t i)
         return (char **)(void *)((char *)&c->options + option_texts[i]);
 }
 
-int lkg_credential_new(const struct lkg_credential_options *o, struct lkg_credential **ret)
+struct lkg_credential *lkg_credential_new(const struct lkg_credential_options *o)
 {
-        struct lkg_credential *c = calloc(1, sizeof(*c));
-        bool complete = true;
+        struct lkg_credential *c = lkg_must(calloc(1, sizeof(*c)));
 
-        if (!c)
-                return -ENOMEM;
         c->options = *o;
         c->options.kubeconfig = o->kubeconfig ? o->kubeconfig : "";
         c->options.mount_point = o->mount_point ? o->mount_point : "";
         c->options.pod_dir = o->pod_dir ? o->pod_dir : POD_DIR;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(option_texts); i++) {
-                char **text = option_text(c, i), *given = *text;
+                char **text = option_text(c, i);
 
-                *text = given ? strdup(given) : NULL;
-                complete &= !given || *text;
+                *text = lkg_copy(*text);
         }
-        if (asprintf(&c->source_file, "%s/" NODE_FILE, o->source_path) < 0)
-                c->source_file = NULL;
-        if (!complete || !c->source_file) {
-                lkg_credential_free(c);
-                return -ENOMEM;
-        }
-        *ret = c;
-        return 0;
+        c->source_file = lkg_format("%s/" NODE_FILE, o->source_path);
+        return c;
 }
 
 struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
@@ -616,26 +575,22 @@ static void take_ca_as_data(struct credential_look *l)
 static void take_command(struct credential_look *l)
 {
         char **command = l->k->exec && l->k->exec->argv ? &l->k->exec->argv[0] : NULL;
-        char *path = command && strchr(*command, '/') ? real_path(l->c, *command) : NULL;
+        char *path;
 
-        if (path) {
-                lkg_wipe_free(*command);
-                *command = path;
-        } else if (command && strchr(*command, '/')) {
-                l->no_memory = true;
-        }
+        if (!command || !strchr(*command, '/'))
+                return;
+        path = real_path(l->c, *command);
+        lkg_wipe_free(*command);
+        *command = path;
 }
 
 int lkg_credential_load(const struct lkg_credential_options *options, struct lkg_kubeconfig **ret,
                         struct lkg_report *report)
 {
-        struct lkg_credential *c = NULL;
-        struct credential_look l = { .review_ns = UINT64_MAX };
-        int r = lkg_credential_new(options, &c);
+        struct lkg_credential *c = lkg_credential_new(options);
+        LKG_CLEANUP(look_deinit) struct credential_look l = { .c = c, .review_ns = UINT64_MAX };
+        int r = 0;
 
-        if (r < 0)
-                return r;
-        l.c = c;
         c->place = search(c);
         if (c->place != FOUND_POD)
                 look_at_kubeconfig(&l);
@@ -644,15 +599,12 @@ int lkg_credential_load(const struct lkg_credential_options *options, struct lkg
                 take_command(&l);
         }
         lkg_report_append(report, &l.report);
-        if (l.no_memory)
-                r = -ENOMEM;
-        else if (l.incomplete)
+        if (l.incomplete)
                 r = -EBADMSG;
         else if (!l.k)
                 r = -ENOENT;
         else
                 *ret = LKG_STEAL(l.k);
-        look_deinit(&l);
         lkg_credential_free(c);
         return r;
 }

@@ -151,19 +151,13 @@ static bool scheme_is(struct lkg_span scheme, const char *want)
         return scheme.size == strlen(want) && strncasecmp(scheme.data, want, scheme.size) == 0;
 }
 
-static int join(const struct url *url, const char *scheme, char **ret)
+static char *join(const struct url *url, const char *scheme)
 {
-        char *text;
-        int r = asprintf(&text, "%s://%.*s%s%s%.*s%s%s%.*s%.*s", scheme, (int)url->userinfo.size,
-                         url->userinfo.data ? url->userinfo.data : "", url->userinfo.data ? "@" : "",
-                         url->bracketed ? "[" : "", (int)url->host.size, url->host.data,
-                         url->bracketed ? "]" : "", url->port.size ? ":" : "", (int)url->port.size,
-                         url->port.size ? url->port.data : "", (int)url->path.size, url->path.data);
-
-        if (r < 0)
-                return -ENOMEM;
-        *ret = text;
-        return 0;
+        return lkg_format("%s://%.*s%s%s%.*s%s%s%.*s%.*s", scheme, (int)url->userinfo.size,
+                          url->userinfo.data ? url->userinfo.data : "", url->userinfo.data ? "@" : "",
+                          url->bracketed ? "[" : "", (int)url->host.size, url->host.data,
+                          url->bracketed ? "]" : "", url->port.size ? ":" : "", (int)url->port.size,
+                          url->port.size ? url->port.data : "", (int)url->path.size, url->path.data);
 }
 
 int lkg_endpoint_server(struct lkg_span text, char **ret, char *reason)
@@ -176,7 +170,8 @@ int lkg_endpoint_server(struct lkg_span text, char **ret, char *reason)
                 return lkg_refuse(reason, "nothing but https is spoken");
         if (url.userinfo.data)
                 return lkg_refuse(reason, "user and password belong into the fields of the user");
-        return join(&url, "https", ret);
+        *ret = join(&url, "https");
+        return 0;
 }
 
 int lkg_endpoint_proxy(struct lkg_span text, char **ret, char *reason)
@@ -191,7 +186,9 @@ int lkg_endpoint_proxy(struct lkg_span text, char **ret, char *reason)
         if (url.path.size > 0)
                 return lkg_refuse(reason, "the URL of a proxy has no path");
         for (size_t i = 0; i < LKG_ARRAY_SIZE(schemes); i++)
-                if (scheme_is(url.scheme, schemes[i].scheme))
-                        return join(&url, schemes[i].curl, ret);
+                if (scheme_is(url.scheme, schemes[i].scheme)) {
+                        *ret = join(&url, schemes[i].curl);
+                        return 0;
+                }
         return lkg_refuse(reason, "a proxy is http, https or socks5");
 }

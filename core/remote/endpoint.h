@@ -10,7 +10,7 @@
 /**
  * lkg_endpoint_server() - `https://HOST[:PORT][/PATH]`, HOST a name, an IPv4 address or an IPv6 address in brackets.
  * @ret: the same without a trailing `/`, the scheme in lower case; heap, caller frees
- * Return: 0; -EINVAL; -ENOMEM.
+ * Return: 0; -EINVAL.
  */
 int lkg_endpoint_server(struct lkg_span text, char **ret, char *reason);
 

@@ -27,14 +27,9 @@ static int search_program(const char *name, const char *search, char **ret, stru
         struct lkg_span rest = lkg_span(search, strlen(search)), dir;
 
         while (lkg_span_next(&rest, ':', &dir)) {
-                LKG_CLEANUP(lkg_freep) char *path = NULL;
-                int r;
+                LKG_CLEANUP(lkg_freep) char *path = lkg_format("%.*s/%s", (int)dir.size, dir.data, name);
+                int r = lkg_judge_program(path, NULL, err);
 
-                if (asprintf(&path, "%.*s/%s", (int)dir.size, dir.data, name) < 0) {
-                        path = NULL;
-                        return lkg_error_set(err, -ENOMEM, NULL, "find %s", name);
-                }
-                r = lkg_judge_program(path, NULL, err);
                 if (r == -ENOENT || r == -ENOTDIR)
                         continue;
                 if (r == 0)
@@ -47,31 +42,22 @@ static int search_program(const char *name, const char *search, char **ret, stru
 
 int lkg_exec_plugin_find(const char *command, const char *search, char **ret, struct lkg_error *err)
 {
-        char *copy;
         int r;
 
         if (!strchr(command, '/'))
                 return search_program(command, search, ret, err);
         r = lkg_judge_program(command, NULL, err);
-        if (r < 0)
-                return r;
-        copy = strdup(command);
-        if (!copy)
-                return lkg_error_set(err, -ENOMEM, NULL, "find %s", command);
-        *ret = copy;
-        return 0;
+        if (r == 0)
+                *ret = lkg_copy(command);
+        return r;
 }
 
 /* ---- its input ---- */
 
 static void put_base64(struct lkg_json *json, const char *name, const char *data, size_t size)
 {
-        LKG_CLEANUP(lkg_freep) char *text = malloc((size + 2) / 3 * 4 + 1);
+        LKG_CLEANUP(lkg_freep) char *text = lkg_must(malloc((size + 2) / 3 * 4 + 1));
 
-        if (!text) {
-                lkg_json_fail(json, -ENOMEM);
-                return;
-        }
         (void)EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)data, (int)size);
         lkg_json_text(json, name, text);
 }
@@ -86,11 +72,7 @@ static void put_proxy(struct lkg_json *json, const char *url)
                 lkg_json_foreign(json, "proxy-url", url);
                 return;
         }
-        if (asprintf(&text, "socks5://%s", url + strlen(curls)) < 0) {
-                text = NULL;
-                lkg_json_fail(json, -ENOMEM);
-                return;
-        }
+        text = lkg_format("socks5://%s", url + strlen(curls));
         lkg_json_foreign(json, "proxy-url", text);
 }
 
@@ -156,29 +138,30 @@ static void free_env(char ***env)
         free(*env);
 }
 
-/* Entries of the kubeconfig win, except KUBERNETES_EXEC_INFO. NULL = no memory. */
+/* Entries of the kubeconfig win, except KUBERNETES_EXEC_INFO. NULL = that cannot be written. */
 static char **make_env(const struct lkg_kubeconfig *k)
 {
         static const char *const defaults[][2] = { { "PATH", "PATH=" LKG_EXEC_PATH }, { "HOME", "HOME=/" } };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf info = LKG_BUF_INIT;
-        LKG_CLEANUP(free_env) char **env = NULL;
+        char **env;
         char *const *more = k->exec->env;
         size_t n = 0, n_more = 0;
 
         while (more && more[n_more])
                 n_more++;
-        env = calloc(LKG_ARRAY_SIZE(defaults) + n_more + 2, sizeof(*env));
         lkg_buf_puts(&info, INFO_NAME "=");
         lkg_exec_plugin_info(k, &info);
-        if (!env || !(env[n++] = lkg_buf_steal(&info, NULL)))
+        if (lkg_buf_failed(&info))
                 return NULL;
+        env = lkg_must(calloc(LKG_ARRAY_SIZE(defaults) + n_more + 2, sizeof(*env)));
+        env[n++] = lkg_must(lkg_buf_steal(&info, NULL));
         for (size_t i = 0; i < LKG_ARRAY_SIZE(defaults); i++)
-                if (!has(more, defaults[i][0]) && !(env[n++] = strdup(defaults[i][1])))
-                        return NULL;
+                if (!has(more, defaults[i][0]))
+                        env[n++] = lkg_copy(defaults[i][1]);
         for (size_t i = 0; i < n_more; i++)
-                if (!names(more[i], INFO_NAME) && !(env[n++] = strdup(more[i])))
-                        return NULL;
-        return LKG_STEAL(env);
+                if (!names(more[i], INFO_NAME))
+                        env[n++] = lkg_copy(more[i]);
+        return env;
 }
 
 /* ---- running ---- */
@@ -225,7 +208,8 @@ int lkg_exec_plugin_run(const struct lkg_kubeconfig *k, const char *program, uin
                         size_t *ret_size, struct lkg_buf *said, struct lkg_error *err)
 {
         LKG_CLEANUP(free_env) char **env = make_env(k);
-        LKG_CLEANUP(lkg_freep) char *text = calloc(1, LKG_EXEC_OUTPUT_MAX + 1); /* with a NUL at the end */
+        LKG_CLEANUP(lkg_freep)
+        char *text = lkg_must(calloc(1, LKG_EXEC_OUTPUT_MAX + 1)); /* with a NUL at the end */
         char complaint[LKG_EXEC_SAID_MAX];
         struct run run = { k, program, env };
         const struct lkg_job_spec spec = { .run = become, .userdata = &run };
@@ -233,7 +217,7 @@ int lkg_exec_plugin_run(const struct lkg_kubeconfig *k, const char *program, uin
                               complaints = { .data = complaint, .max = sizeof(complaint) };
         int r, status = 0;
 
-        if (!env || !text)
+        if (!env)
                 return lkg_error_set(err, -ENOMEM, NULL, "run %s", program);
         r = lkg_job_run(&spec, limit_ns, &output, &complaints, &status);
         lkg_buf_append(said, complaint, complaints.size);

@@ -7,6 +7,7 @@
 
 #include <openssl/crypto.h>
 
+#include "credential-internal.h"
 #include "http-internal.h"
 
 #define OK                200
@@ -45,7 +46,7 @@ static int check(CURLcode code, struct lkg_error *err)
         if (code == CURLE_OK)
                 return 0;
         if (code == CURLE_OUT_OF_MEMORY)
-                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
+                lkg_no_memory();
         return lkg_error_set(err, -EINVAL, NULL, "libcurl does not take an option: %s.",
                              lkg_curl.easy_strerror(code));
 }
@@ -83,10 +84,8 @@ static void url_cleanup(CURLU **url)
 static int parse_server(const struct lkg_http_transfer *t, struct address *ret, struct lkg_error *err)
 {
         const char *server = t->identity->server;
-        LKG_CLEANUP(url_cleanup) CURLU *url = lkg_curl.url();
+        LKG_CLEANUP(url_cleanup) CURLU *url = lkg_must(lkg_curl.url());
 
-        if (!url)
-                return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
         ret->scheme = t->http->plain && strncasecmp(server, "http://", 7) == 0 ? "http" : "https";
         if ((strncasecmp(server, "https://", 8) != 0 && strcmp(ret->scheme, "http") != 0) ||
             lkg_curl.url_set(url, CURLUPART_URL, server, 0) != CURLUE_OK ||
@@ -115,34 +114,24 @@ static int set_address(struct lkg_http_transfer *t, const struct address *a, str
         (void)snprintf(t->host, sizeof(t->host), "%s", name ? name : a->host);
         lkg_buf_printf(&url, name && strchr(name, ':') ? "%s://[%s]:%s%s%s" : "%s://%s:%s%s%s", a->scheme,
                        t->host, a->port, a->path, t->request.path);
-        if (lkg_buf_failed(&url))
-                return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
-        code = lkg_curl.easy_setopt(t->easy, CURLOPT_URL, url.data);
+        code = lkg_curl.easy_setopt(t->easy, CURLOPT_URL, lkg_buf_text(&url));
         if (code != CURLE_OK || !name)
                 return check(code, err);
         (void)snprintf(real, sizeof(real), "::%s", t->peer); /* whatever host and port the URL says */
-        t->connect_to = lkg_curl.slist_append(NULL, real);
-        return check(t->connect_to ? lkg_curl.easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect_to)
-                                   : CURLE_OUT_OF_MEMORY,
-                     err);
+        t->connect_to = lkg_must(lkg_curl.slist_append(NULL, real));
+        return check(lkg_curl.easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect_to), err);
 }
 
 /* ---- headers ---- */
 
-static int add_header(struct lkg_http_transfer *t, const char *text)
+static void add_header(struct lkg_http_transfer *t, const char *text)
 {
-        struct curl_slist *list = lkg_curl.slist_append(t->headers, text);
-
-        if (!list)
-                return -ENOMEM;
-        t->headers = list;
-        return 0;
+        t->headers = lkg_must(lkg_curl.slist_append(t->headers, text));
 }
 
 static int add_field(struct lkg_http_transfer *t, const char *name, const char *value, struct lkg_error *err)
 {
-        struct lkg_buf line = LKG_BUF_INIT;
-        int r;
+        char *line;
 
         /* For a blank value curl would send nothing: we would not be the user that the kubeconfig names. */
         if (value[strspn(value, " ")] == '\0')
@@ -152,24 +141,18 @@ static int add_field(struct lkg_http_transfer *t, const char *name, const char *
                 if ((unsigned char)*p < ' ' || *p == 0x7f)
                         return lkg_error_set(err, -EINVAL, NULL,
                                              "what is to be sent as %s has a control character.", name);
-        lkg_buf_printf(&line, "%s: %s", name, value);
-        r = lkg_buf_failed(&line) ? -ENOMEM : add_header(t, line.data);
-        if (line.data)
-                OPENSSL_cleanse(line.data, line.allocated);
-        lkg_buf_deinit(&line);
-        return r < 0 ? lkg_error_set(err, r, NULL, "header %s", name) : 0;
+        line = lkg_format("%s: %s", name, value);
+        add_header(t, line);
+        lkg_wipe_free(line);
+        return 0;
 }
 
 static int add_token(struct lkg_http_transfer *t, struct lkg_error *err)
 {
-        char *text;
-        int r = -ENOMEM;
+        char *text = lkg_format("Bearer %s", t->identity->token);
+        int r = add_field(t, "Authorization", text, err);
 
-        if (asprintf(&text, "Bearer %s", t->identity->token) < 0)
-                return lkg_error_set(err, r, NULL, "header Authorization");
-        r = add_field(t, "Authorization", text, err);
-        OPENSSL_cleanse(text, strlen(text));
-        free(text);
+        lkg_wipe_free(text);
         return r;
 }
 
@@ -181,9 +164,8 @@ static int set_headers(struct lkg_http_transfer *t, struct lkg_error *err)
                 r = add_field(t, "Host", t->peer, err);
         if (r >= 0 && t->request.content_type)
                 r = add_field(t, "Content-Type", t->request.content_type, err);
-        if (r >= 0 && t->request.content_type &&
-            add_header(t, "Expect:") < 0) /* no round trip before a body */
-                r = lkg_error_set(err, -ENOMEM, NULL, "header Expect");
+        if (r >= 0 && t->request.content_type)
+                add_header(t, "Expect:"); /* no round trip before a body */
         if (r >= 0 && t->identity->token)
                 r = add_token(t, err);
         if (r >= 0 && t->identity->impersonate)
@@ -296,8 +278,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *transfer)
                 return lkg_http_stop(t, -ENOBUFS, "%s: all replies together are over %zu bytes", t->peer,
                                      http->max_bytes);
         lkg_buf_append(&t->body, data, size);
-        if (lkg_buf_failed(&t->body))
-                return lkg_http_stop(t, -ENOMEM, "not enough memory for the reply of %s", t->peer);
+        (void)lkg_buf_text(&t->body);
         http->buffered_bytes += size;
         return size;
 }
@@ -391,9 +372,7 @@ int lkg_http_prepare(struct lkg_http_transfer *t, struct lkg_error *err)
         LKG_CLEANUP(address_deinit) struct address address = { 0 };
         int r;
 
-        t->easy = lkg_curl.easy_init();
-        if (!t->easy)
-                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
+        t->easy = lkg_must(lkg_curl.easy_init());
         r = check(set_request(t), err);
         if (r >= 0)
                 r = parse_server(t, &address, err);

@@ -43,7 +43,7 @@ struct lkg_curl {
 };
 extern struct lkg_curl lkg_curl;
 
-/** lkg_curl_load() - call it before anything else of libcurl. Return: 0; -ELIBACC; -ENOMEM. */
+/** lkg_curl_load() - call it before anything else of libcurl. Return: 0; -ELIBACC. */
 int lkg_curl_load(struct lkg_error *err);
 
 /* all header lines of one reply, trailers and 1xx replies too */

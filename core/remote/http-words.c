@@ -40,7 +40,7 @@ static int load(void)
         }
         /* The loop's thread is the only one of this process: the resolver's begin with the first request. */
         if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-                return -ENOMEM;
+                lkg_no_memory();
         lkg_curl = curl;
         return 0;
 }
@@ -49,9 +49,7 @@ int lkg_curl_load(struct lkg_error *err)
 {
         int r = lkg_curl.easy_init ? 0 : load();
 
-        if (r == -ELIBACC)
-                return lkg_error_set(err, r, NULL, "load libcurl: %s.", dlerror());
-        return r < 0 ? lkg_error_set(err, r, NULL, "libcurl") : 0;
+        return r < 0 ? lkg_error_set(err, r, NULL, "load libcurl: %s.", dlerror()) : 0;
 }
 
 /* ---- words ---- */

@@ -19,23 +19,29 @@
 
 /* ---- event sources ---- */
 
-int lkg_remote_timer(sd_event *event, uint64_t accuracy_ns, sd_event_time_handler_t fn, void *userdata,
-                     sd_event_source **ret)
+static sd_event_source *prepare(int r, sd_event_source *source)
 {
-        int r = sd_event_add_time(event, ret, CLOCK_BOOTTIME, 0, accuracy_ns / 1000, fn, userdata);
-
-        if (r >= 0)
-                r = sd_event_source_set_priority(*ret, LKG_REMOTE_PRIORITY);
-        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        if (r < 0 || sd_event_source_set_priority(source, LKG_REMOTE_PRIORITY) < 0 ||
+            sd_event_source_set_enabled(source, SD_EVENT_OFF) < 0)
+                lkg_no_memory();
+        return source;
 }
 
-int lkg_remote_defer(sd_event *event, sd_event_handler_t fn, void *userdata, sd_event_source **ret)
+sd_event_source *lkg_remote_timer(sd_event *event, uint64_t accuracy_ns, sd_event_time_handler_t fn,
+                                  void *userdata)
 {
-        int r = sd_event_add_defer(event, ret, fn, userdata);
+        sd_event_source *source = NULL;
+        int r = sd_event_add_time(event, &source, CLOCK_BOOTTIME, 0, accuracy_ns / 1000, fn, userdata);
 
-        if (r >= 0)
-                r = sd_event_source_set_priority(*ret, LKG_REMOTE_PRIORITY);
-        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        return prepare(r, source);
+}
+
+sd_event_source *lkg_remote_defer(sd_event *event, sd_event_handler_t fn, void *userdata)
+{
+        sd_event_source *source = NULL;
+        int r = sd_event_add_defer(event, &source, fn, userdata);
+
+        return prepare(r, source);
 }
 
 /* None of these calls can fail for a source of this loop, before the loop ends. */
@@ -326,53 +332,36 @@ static int want_time(CURLM *multi, long timeout_ms, void *userdata)
         return 0;
 }
 
-static int configure(struct lkg_http_pool *pool)
+static void configure(struct lkg_http_pool *pool)
 {
         CURLM *m = pool->multi;
 
-        return lkg_curl.multi_setopt(m, CURLMOPT_SOCKETFUNCTION, want_io) == CURLM_OK &&
-                               lkg_curl.multi_setopt(m, CURLMOPT_SOCKETDATA, pool) == CURLM_OK &&
-                               lkg_curl.multi_setopt(m, CURLMOPT_TIMERFUNCTION, want_time) == CURLM_OK &&
-                               lkg_curl.multi_setopt(m, CURLMOPT_TIMERDATA, pool) == CURLM_OK &&
-                               lkg_curl.multi_setopt(m, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX) ==
-                                       CURLM_OK &&
-                               lkg_curl.multi_setopt(m, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX) ==
-                                       CURLM_OK
-                       ? 0
-                       : -EINVAL;
+        (void)lkg_curl.multi_setopt(m, CURLMOPT_SOCKETFUNCTION, want_io);
+        (void)lkg_curl.multi_setopt(m, CURLMOPT_SOCKETDATA, pool);
+        (void)lkg_curl.multi_setopt(m, CURLMOPT_TIMERFUNCTION, want_time);
+        (void)lkg_curl.multi_setopt(m, CURLMOPT_TIMERDATA, pool);
+        (void)lkg_curl.multi_setopt(m, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+        (void)lkg_curl.multi_setopt(m, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX);
 }
 
-static struct lkg_http_pool *pool_free(struct lkg_http_pool *pool)
+static void pool_free(struct lkg_http_pool *pool)
 {
-        if (!pool)
-                return NULL;
-        if (pool->multi)
-                (void)lkg_curl.multi_cleanup(
-                        pool->multi); /* takes back its descriptors, so the timer goes after it */
+        (void)lkg_curl.multi_cleanup(
+                pool->multi); /* takes back its descriptors, so the timer goes after it */
         sd_event_source_disable_unref(pool->timer);
         free(pool);
-        return NULL;
 }
 
-static int pool_new(struct lkg_http *http, uint64_t serial, struct lkg_http_pool **ret,
-                    struct lkg_error *err)
+static struct lkg_http_pool *pool_new(struct lkg_http *http, uint64_t serial)
 {
-        struct lkg_http_pool *pool = calloc(1, sizeof(*pool));
-        int r = pool ? lkg_remote_timer(http->event, LKG_NSEC_PER_MSEC, on_pool_time, pool, &pool->timer)
-                     : -ENOMEM;
+        struct lkg_http_pool *pool = lkg_must(calloc(1, sizeof(*pool)));
 
-        if (r >= 0) {
-                pool->http = http;
-                pool->serial = serial;
-                pool->multi = lkg_curl.multi_init();
-                r = pool->multi ? configure(pool) : -ENOMEM;
-        }
-        if (r < 0) {
-                (void)pool_free(pool);
-                return lkg_error_set(err, r, NULL, "connections to the API server");
-        }
-        *ret = pool;
-        return 0;
+        pool->http = http;
+        pool->serial = serial;
+        pool->timer = lkg_remote_timer(http->event, LKG_NSEC_PER_MSEC, on_pool_time, pool);
+        pool->multi = lkg_must(lkg_curl.multi_init());
+        configure(pool);
+        return pool;
 }
 
 /* ---- the next turn of the loop ---- */
@@ -398,7 +387,7 @@ static void free_unused_pools(struct lkg_http *http)
                         continue;
                 }
                 *at = pool->next;
-                (void)pool_free(pool);
+                pool_free(pool);
         }
 }
 
@@ -426,27 +415,19 @@ static int settle(sd_event_source *source, void *userdata)
 
 /* ---- interface ---- */
 
-int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, struct lkg_error *err)
+struct lkg_http *lkg_http_new(const struct lkg_http_options *options)
 {
-        struct lkg_http *http = calloc(1, sizeof(*http));
-        int r;
+        struct lkg_http *http = lkg_must(calloc(1, sizeof(*http)));
 
-        if (!http)
-                return lkg_error_set(err, -ENOMEM, NULL, "API client");
         TAILQ_INIT(&http->transfers);
         http->event = sd_event_ref(options->event);
         http->max_bytes = options->max_bytes;
         http->connect_ns = options->connect_ns ? options->connect_ns : LKG_HTTP_CONNECT_NS;
         http->doubt_ns = options->doubt_ns;
         http->plain = options->plain;
-        http->user_agent = strdup(options->user_agent);
-        r = http->user_agent ? lkg_remote_defer(http->event, settle, http, &http->settle) : -ENOMEM;
-        if (r < 0) {
-                (void)lkg_http_free(http);
-                return lkg_error_set(err, r, NULL, "API client");
-        }
-        *ret = http;
-        return 0;
+        http->user_agent = lkg_copy(options->user_agent);
+        http->settle = lkg_remote_defer(http->event, settle, http);
+        return http;
 }
 
 struct lkg_http *lkg_http_free(struct lkg_http *http)
@@ -468,20 +449,16 @@ struct lkg_http *lkg_http_free(struct lkg_http *http)
 }
 
 /* Choose the connections for requests of @identity. */
-static int choose_pool(struct lkg_http *http, const struct lkg_identity *identity, struct lkg_error *err)
+static void choose_pool(struct lkg_http *http, const struct lkg_identity *identity)
 {
-        struct lkg_http_pool *pool = NULL;
-        int r;
+        struct lkg_http_pool *pool;
 
         if (http->current && http->current->serial == identity->serial && !http->current->broken)
-                return 0;
-        r = pool_new(http, identity->serial, &pool, err);
-        if (r < 0)
-                return r;
+                return;
+        pool = pool_new(http, identity->serial);
         pool->next = http->pools;
         http->pools = http->current = pool;
         lkg_remote_soon(http->settle); /* the one before may be unused */
-        return 0;
 }
 
 int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
@@ -493,22 +470,17 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
 
         if (r < 0)
                 return r;
-        t = calloc(1, sizeof(*t));
-        if (!t)
-                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
+        t = lkg_must(calloc(1, sizeof(*t)));
         t->http = http;
         t->identity = lkg_identity_ref(identity);
         t->request = *request;
         r = lkg_http_prepare(t, err);
         t->request.path = t->request.content_type = t->request.body = NULL; /* curl has copies */
-        if (r >= 0)
-                r = choose_pool(http, identity, err);
         if (r < 0)
                 return r;
+        choose_pool(http, identity);
         t->started_ns = t->progress_ns = lkg_boottime_ns();
-        r = lkg_remote_timer(http->event, LKG_NSEC_PER_MSEC, on_time, t, &t->timer);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "request to the API server");
+        t->timer = lkg_remote_timer(http->event, LKG_NSEC_PER_MSEC, on_time, t);
         lkg_remote_arm(t->timer, due_ns(t));
         t->pool = http->current;
         TAILQ_INSERT_TAIL(&http->transfers, t, link);

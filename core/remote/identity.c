@@ -64,10 +64,9 @@ static char **identity_text(const struct lkg_identity *identity, size_t i)
 
 struct lkg_identity *lkg_identity_new(void)
 {
-        struct lkg_identity *identity = calloc(1, sizeof(*identity));
+        struct lkg_identity *identity = lkg_must(calloc(1, sizeof(*identity)));
 
-        if (identity)
-                identity->refs = 1;
+        identity->refs = 1;
         return identity;
 }
 
@@ -136,8 +135,8 @@ static int no_passphrase(char *buf, int size, int writing, void *userdata)
 /* Return: NULL if there is none. OpenSSL's error messages are dropped. */
 static X509 *first_certificate(const char *pem)
 {
-        LKG_CLEANUP(bio_freep) BIO *bio = BIO_new_mem_buf(pem, -1);
-        X509 *x = bio ? PEM_read_bio_X509(bio, NULL, no_passphrase, NULL) : NULL;
+        LKG_CLEANUP(bio_freep) BIO *bio = lkg_must(BIO_new_mem_buf(pem, -1));
+        X509 *x = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
 
         ERR_clear_error();
         return x;
@@ -204,11 +203,9 @@ int lkg_identity_read_certificate(struct lkg_identity *identity, uint64_t *ret_b
 
 int lkg_certificate_count(const char *pem)
 {
-        LKG_CLEANUP(bio_freep) BIO *bio = BIO_new_mem_buf(pem, -1);
+        LKG_CLEANUP(bio_freep) BIO *bio = lkg_must(BIO_new_mem_buf(pem, -1));
         int n = 0;
 
-        if (!bio)
-                return -ENOMEM;
         while (n < BUNDLE_MAX) {
                 LKG_CLEANUP(x509_freep) X509 *x = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
 
@@ -223,13 +220,12 @@ int lkg_certificate_count(const char *pem)
 
 enum lkg_key_state lkg_certificate_key(const char *pem, const char *key)
 {
-        LKG_CLEANUP(bio_freep) BIO *bio = BIO_new_mem_buf(key, -1);
+        LKG_CLEANUP(bio_freep) BIO *bio = lkg_must(BIO_new_mem_buf(key, -1));
         LKG_CLEANUP(x509_freep) X509 *x = first_certificate(pem);
         LKG_CLEANUP(pkey_freep) EVP_PKEY *pkey = NULL;
         bool asked = false, fits;
 
-        if (bio)
-                pkey = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, &asked);
+        pkey = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, &asked);
         fits = pkey && x && X509_check_private_key(x, pkey) == 1;
         ERR_clear_error();
         if (!pkey)

@@ -120,18 +120,16 @@ static void on_open(void *userdata);
 static int on_data(const char *data, size_t size, void *userdata);
 static void on_end(const struct lkg_api_answer *answer, void *userdata);
 
-static unsigned start_get(struct lkg_informer *informer, struct lkg_error *err)
+static void start_get(struct lkg_informer *informer)
 {
         const struct lkg_request request = {
                 .verb = "get", .resource = &informer->options.resource, .done = on_got, .userdata = informer
         };
 
-        if (lkg_client_send(informer->options.client, &request, &informer->get, err) == 0)
-                return 0;
-        return lkg_follow_not_got(&informer->follow, LKG_API_UNREACHABLE, 0, now());
+        informer->get = lkg_client_send(informer->options.client, &request);
 }
 
-static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err)
+static void start_watch(struct lkg_informer *informer)
 {
         const struct lkg_request request = {
                 .verb = "watch",
@@ -148,25 +146,16 @@ static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err
         lkg_watch_stream_init(&informer->stream, informer->options.max_bytes + ENVELOPE_BYTES);
         informer->stream.admission = informer->options.admission;
         informer->stream.what = informer->options.resource.name;
-        if (lkg_client_send(informer->options.client, &request, &informer->watch, err) == 0)
-                return 0;
-        return lkg_follow_ended(&informer->follow, LKG_API_UNREACHABLE, 0, 0, now());
-}
-
-static void note_failure(struct lkg_informer *informer, const char *words)
-{
-        if (informer->follow.n_failures != informer->n_failures)
-                set_text(informer, informer->words, words);
-        informer->n_failures = informer->follow.n_failures;
+        informer->watch = lkg_client_send(informer->options.client, &request);
 }
 
 /* Execute @todo; @words: the message if it is a failure. */
 static void carry_out(struct lkg_informer *informer, unsigned todo, const struct lkg_value *object,
                       const char *words)
 {
-        struct lkg_error err = { 0 };
-
-        note_failure(informer, words);
+        if (informer->follow.n_failures != informer->n_failures)
+                set_text(informer, informer->words, words);
+        informer->n_failures = informer->follow.n_failures;
         if (informer->follow.status == LKG_API_OK)
                 set_text(informer, informer->words, "");
         if (!informer->follow.polling)
@@ -178,10 +167,10 @@ static void carry_out(struct lkg_informer *informer, unsigned todo, const struct
         if (todo & (LKG_FOLLOW_TELL | LKG_FOLLOW_TELL_NONE))
                 informer->options.ops->state(todo & LKG_FOLLOW_TELL ? object : NULL,
                                              informer->options.userdata);
-        while (!informer->given_up && todo & (LKG_FOLLOW_GET | LKG_FOLLOW_WATCH))
-                todo = todo & LKG_FOLLOW_GET ? start_get(informer, &err) : start_watch(informer, &err);
-        if (!informer->given_up)
-                note_failure(informer, err.message);
+        if (todo & LKG_FOLLOW_GET && !informer->given_up)
+                start_get(informer);
+        if (todo & LKG_FOLLOW_WATCH && !informer->given_up)
+                start_watch(informer);
 }
 
 /* ---- the read ---- */
@@ -391,34 +380,18 @@ static void set_limits(struct lkg_follow *follow, const struct lkg_informer_opti
         follow->backoff.first_ns = follow->doubts.first_ns = options->backoff_ns;
 }
 
-static void freep(struct lkg_informer **informer)
+struct lkg_informer *lkg_informer_new(const struct lkg_informer_options *options)
 {
-        lkg_informer_free(*informer);
-}
+        struct lkg_informer *informer = lkg_must(calloc(1, sizeof(*informer)));
 
-int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_informer **ret,
-                     struct lkg_error *err)
-{
-        LKG_CLEANUP(freep) struct lkg_informer *informer = calloc(1, sizeof(*informer));
-        int r = informer ? 0 : -ENOMEM;
-
-        if (r == 0) {
-                informer->options = *options;
-                informer->options.resource = (struct lkg_resource){ 0 };
-                lkg_follow_begin(&informer->follow, options->poll_interval_ns, lkg_boottime_ns());
-                set_limits(&informer->follow, options);
-                r = lkg_resource_copy(&options->resource, &informer->options.resource);
-        }
-        if (r == 0)
-                r = lkg_remote_timer(options->event, 0, on_timer, informer, &informer->timer);
-        if (r >= 0)
-                r = lkg_remote_defer(options->event, on_soon, informer, &informer->soon);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "follow %s %s", options->resource.plural,
-                                     options->resource.name);
+        informer->options = *options;
+        lkg_resource_copy(&options->resource, &informer->options.resource);
+        lkg_follow_begin(&informer->follow, options->poll_interval_ns, lkg_boottime_ns());
+        set_limits(&informer->follow, options);
+        informer->timer = lkg_remote_timer(options->event, 0, on_timer, informer);
+        informer->soon = lkg_remote_defer(options->event, on_soon, informer);
         lkg_remote_soon(informer->soon);
-        *ret = LKG_STEAL(informer);
-        return 0;
+        return informer;
 }
 
 /* ---- questions ---- */

@@ -23,13 +23,9 @@ void lkg_reader_say(struct lkg_reader *r, enum lkg_severity severity, const stru
         if (!where.file)
                 where.file = r->options->file;
         va_start(ap, fmt);
-        if (vasprintf(&text, fmt, ap) < 0)
-                text = NULL;
+        text = lkg_must(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
         va_end(ap);
-        if (text)
-                lkg_report_add(&r->report, severity, CODE, &where, "%s", text);
-        else
-                r->failed = true;
+        lkg_report_add(&r->report, severity, CODE, &where, "%s", text);
 }
 
 static const char *dot(const struct lkg_section *s)
@@ -81,12 +77,9 @@ static bool one_line(struct lkg_span text)
         return true;
 }
 
-static char *own_dup(struct lkg_reader *r, struct lkg_span text)
+static char *own_dup(struct lkg_span text)
 {
-        char *copy = lkg_span_dup(text);
-
-        r->failed |= !copy;
-        return copy;
+        return lkg_must(lkg_span_dup(text));
 }
 
 /* Anything except a name of letters may be a credential that is missing a space or a name before it. */
@@ -135,33 +128,24 @@ bool lkg_entry_name(const struct lkg_value *item, struct lkg_span *ret)
 
 /* ---- fields ---- */
 
-static bool set_field_name(struct lkg_reader *r, const struct lkg_section *s, const char *name,
-                           struct lkg_file_or_data *to)
+static void set_field_name(const struct lkg_section *s, const char *name, struct lkg_file_or_data *to)
 {
         const struct lkg_value *value = lkg_section_get(s, name);
 
         free(to->field);
-        if (asprintf(&to->field, "%s.%s", s->path, name) < 0)
-                to->field = NULL;
+        to->field = lkg_format("%s.%s", s->path, name);
         to->line = lkg_value_line(value);
         to->column = lkg_value_column(value);
-        r->failed |= !to->field;
-        return to->field;
 }
 
 /* A path in the file is relative to the directory of the file. */
 static char *own_path(struct lkg_reader *r, struct lkg_span path)
 {
         const char *file = r->options->file, *slash = strrchr(file, '/');
-        char *joined;
 
         if (path.data[0] == '/')
-                return own_dup(r, path);
-        if (asprintf(&joined, "%.*s/%.*s", (int)(slash ? slash - file : 0), file, (int)path.size,
-                     path.data) < 0)
-                joined = NULL;
-        r->failed |= !joined;
-        return joined;
+                return own_dup(path);
+        return lkg_format("%.*s/%.*s", (int)(slash ? slash - file : 0), file, (int)path.size, path.data);
 }
 
 void lkg_file_or_data_wipe(struct lkg_file_or_data *x)
@@ -177,17 +161,17 @@ void lkg_file_or_data_wipe(struct lkg_file_or_data *x)
 static void take_data(struct lkg_reader *r, const struct lkg_section *s, const char *name,
                       struct lkg_span text, struct lkg_file_or_data *to)
 {
-        char *data = malloc(text.size + 3 + 1);
-        ssize_t n = data ? lkg_base64_decode(text.data, text.size, data) : -1;
+        char *data = lkg_must(malloc(text.size + 3 + 1));
+        ssize_t n = lkg_base64_decode(text.data, text.size, data);
 
-        r->failed |= !data;
-        if (data && n < 0)
+        if (n < 0)
                 lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, name),
                                "%s.%s is not base64; want the PEM file as `base64 -w0 FILE` prints it",
                                s->path, name);
-        if (n == 0 || !set_field_name(r, s, name, to) || n < 0) {
-                if (data)
-                        OPENSSL_cleanse(data, text.size);
+        if (n != 0)
+                set_field_name(s, name, to);
+        if (n <= 0) {
+                OPENSSL_cleanse(data, text.size);
                 free(data);
                 return;
         }
@@ -218,12 +202,14 @@ static void take_text(struct lkg_reader *r, const struct lkg_section *s, const s
         }
         if (text.size == 0)
                 return;
-        if (f->type == F_DATA)
+        if (f->type == F_DATA) {
                 take_data(r, s, f->name, text, (struct lkg_file_or_data *)(void *)base);
-        else if (f->type == F_PATH && set_field_name(r, s, f->name, (struct lkg_file_or_data *)(void *)base))
+        } else if (f->type == F_PATH) {
+                set_field_name(s, f->name, (struct lkg_file_or_data *)(void *)base);
                 ((struct lkg_file_or_data *)(void *)base)->path = own_path(r, text);
-        else if (f->type != F_PATH)
-                *(char **)(void *)base = own_dup(r, text);
+        } else {
+                *(char **)(void *)base = own_dup(text);
+        }
 }
 
 static bool is_empty(const struct lkg_value *value)
@@ -317,16 +303,11 @@ static const struct lkg_reader_field exec_fields[] = {
 /* ---- the exec plugin ---- */
 
 /* Room for one more and the NULL at the end. */
-static bool push(struct lkg_reader *r, char ***list, size_t *n, char *item)
+static void push(char ***list, size_t *n, char *item)
 {
-        if (!item || LKG_RESIZE(*list, *n + 2) < 0) {
-                r->failed = true;
-                free(item);
-                return false;
-        }
+        (void)lkg_need(LKG_RESIZE(*list, *n + 2));
         (*list)[(*n)++] = item;
         (*list)[*n] = NULL;
-        return true;
 }
 
 static bool no_nul(struct lkg_reader *r, const struct lkg_section *s, const char *name,
@@ -355,9 +336,7 @@ static void read_argv(struct lkg_reader *r, const struct lkg_section *s, struct 
         if (!no_nul(r, s, "command", lkg_section_get(s, "command"), text))
                 return;
         /* With a slash it is a path relative to the directory of the file, without one a name for PATH. */
-        if (!push(r, &exec->argv, &n,
-                  memchr(text.data, '/', text.size) ? own_path(r, text) : own_dup(r, text)))
-                return;
+        push(&exec->argv, &n, memchr(text.data, '/', text.size) ? own_path(r, text) : own_dup(text));
         if (!lkg_is_null(args) && !lkg_is_type(args, LKG_LIST))
                 lkg_reader_wrong_type(r, s, "args", args, "a list of texts");
         for (size_t i = 0; lkg_is_type(args, LKG_LIST) && i < lkg_value_size(args); i++) {
@@ -368,8 +347,9 @@ static void read_argv(struct lkg_reader *r, const struct lkg_section *s, struct 
                         return;
                 }
                 text.data = lkg_value_text(item, &text.size);
-                if (!no_nul(r, s, "args", item, text) || !push(r, &exec->argv, &n, own_dup(r, text)))
+                if (!no_nul(r, s, "args", item, text))
                         return;
+                push(&exec->argv, &n, own_dup(text));
         }
 }
 
@@ -385,7 +365,6 @@ static void read_env(struct lkg_reader *r, const struct lkg_section *s, struct l
                 const struct lkg_value *value =
                         lkg_is_type(item, LKG_MAP) ? lkg_map_get(item, "value") : NULL;
                 struct lkg_span name, text = lkg_span("", 0);
-                char *pair;
 
                 if (!lkg_entry_name(item, &name) || name.size == 0 || memchr(name.data, '=', name.size) ||
                     (!lkg_is_null(value) && !lkg_is_type(value, LKG_STRING))) {
@@ -398,10 +377,8 @@ static void read_env(struct lkg_reader *r, const struct lkg_section *s, struct l
                         text.data = lkg_value_text(value, &text.size);
                 if (!no_nul(r, s, "env", item, name) || !no_nul(r, s, "env", item, text))
                         return;
-                if (asprintf(&pair, "%.*s=%.*s", (int)name.size, name.data, (int)text.size, text.data) < 0)
-                        pair = NULL;
-                if (!push(r, &exec->env, &n, pair))
-                        return;
+                push(&exec->env, &n,
+                     lkg_format("%.*s=%.*s", (int)name.size, name.data, (int)text.size, text.data));
         }
 }
 
@@ -443,9 +420,8 @@ static void check_exec_version(struct lkg_reader *r, const struct lkg_section *s
                                lkg_quote(text.data, text.size, quoted));
                 return;
         }
-        exec->api_version = own_dup(r, text);
-        if (exec->api_version)
-                check_interactive(r, s, exec->api_version);
+        exec->api_version = own_dup(text);
+        check_interactive(r, s, exec->api_version);
 }
 
 static void read_exec(struct lkg_reader *r, const struct lkg_section *user)
@@ -462,10 +438,7 @@ static void read_exec(struct lkg_reader *r, const struct lkg_section *user)
         }
         (void)snprintf(s.path, sizeof(s.path), "%.*s.exec", (int)sizeof(s.path) - 8, user->path);
         lkg_reader_known(r, &s, exec_fields);
-        exec = r->out->exec = calloc(1, sizeof(*exec));
-        r->failed |= !exec;
-        if (!exec)
-                return;
+        exec = r->out->exec = lkg_must(calloc(1, sizeof(*exec)));
         if (!r->options->allow_exec)
                 lkg_reader_say(r, LKG_ERROR, map,
                                "%s runs a program, and remote.allowExec of lkgfs's own configuration does "

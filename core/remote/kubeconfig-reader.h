@@ -3,8 +3,7 @@
  * Shared by the files that read a kubeconfig: the document being read, a map in it with its name for messages, and tables of
  * fields. For those files only.
  *
- * A mistake is a finding (LKG7001) at its position; reading continues. Lack of memory is a flag, checked
- * once at the end.
+ * A mistake is a finding (LKG7001) at its position; reading continues.
  */
 #pragma once
 
@@ -37,7 +36,6 @@ struct lkg_reader {
         const struct lkg_kubeconfig_options *options;
         struct lkg_report report;
         struct lkg_kubeconfig *out;
-        bool failed; /* no memory */
 };
 
 /* A map of the document, and its name for messages. */

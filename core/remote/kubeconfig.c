@@ -80,9 +80,7 @@ static void take_over(struct lkg_reader *r, const struct lkg_report *from)
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
 
                 put_without_quotes(f->text, &text);
-                lkg_buf_putc(&text, '\0');
-                lkg_report_add(&r->report, f->severity, CODE, &where, "%s",
-                               lkg_buf_failed(&text) ? "it cannot be decoded" : text.data);
+                lkg_report_add(&r->report, f->severity, CODE, &where, "%s", lkg_buf_text(&text));
         }
         lkg_report_count_unlisted(&r->report, from);
 }
@@ -106,7 +104,7 @@ static const char *quote_url(const char *text, char buf[static LKG_READER_QUOTED
 
         if (!lkg_mask_url(text, strlen(text), &masked))
                 return lkg_quote(text, strlen(text), buf);
-        return lkg_buf_failed(&masked) ? lkg_quote("", 0, buf) : lkg_quote(masked.data, masked.size, buf);
+        return lkg_quote(lkg_buf_text(&masked), masked.size, buf);
 }
 
 /* ---- entries with names: clusters, users, contexts ---- */
@@ -134,7 +132,6 @@ static void list_names(const struct lkg_section *top, const char *list, struct l
         if (n > SHOWN_MAX)
                 lkg_buf_printf(buf, " and %zu more", n - SHOWN_MAX);
         lkg_buf_puts(buf, n ? "" : "nothing");
-        lkg_buf_append(buf, "", 0);
 }
 
 static void check_entries(struct lkg_reader *r, const struct lkg_section *top, const char *list)
@@ -190,7 +187,7 @@ static bool find_entry(struct lkg_reader *r, const struct lkg_section *top, cons
         if (!found) {
                 list_names(top, list, &names);
                 lkg_reader_say(r, LKG_ERROR, at, "%s is %s, which is not in %s; there is: %s", said,
-                               lkg_quote(name.data, name.size, shown), list, names.data ? names.data : "");
+                               lkg_quote(name.data, name.size, shown), list, lkg_buf_text(&names));
                 return false;
         }
         (void)snprintf(body, sizeof(body), "%.*s", (int)strlen(list) - 1, list);
@@ -219,11 +216,8 @@ static void check_url(struct lkg_reader *r, const struct lkg_section *s, const c
                       int (*judge)(struct lkg_span, char **, char *), char **url)
 {
         char reason[LKG_REFUSAL_MAX], shown[LKG_READER_QUOTED_MAX], *canonical = NULL;
-        int k = judge(lkg_span(*url, strlen(*url)), &canonical, reason);
 
-        if (k == -ENOMEM)
-                r->failed = true;
-        else if (k < 0)
+        if (judge(lkg_span(*url, strlen(*url)), &canonical, reason) < 0)
                 lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, name), "%s.%s is %s: %s; want %s", s->path,
                                name, quote_url(*url, shown), reason, want);
         else
@@ -288,8 +282,7 @@ static void read_exec_extension(struct lkg_reader *r, const struct lkg_section *
                 if (lkg_is_null(extension))
                         continue;
                 lkg_render_json_compact(extension, &buf);
-                exec->cluster_config = lkg_buf_steal(&buf, NULL);
-                r->failed |= !exec->cluster_config;
+                exec->cluster_config = lkg_must(lkg_buf_steal(&buf, NULL));
         }
 }
 
@@ -320,7 +313,7 @@ static bool follow(struct lkg_reader *r, const struct lkg_section *top, const st
         list_names(top, list, &names);
         lkg_reader_say(r, LKG_ERROR, lkg_section_at(from, field),
                        "%s is %s; want the name of an entry of %s, where there is: %s", said,
-                       from == top ? "empty" : "missing", list, names.data ? names.data : "");
+                       from == top ? "empty" : "missing", list, lkg_buf_text(&names));
         return false;
 }
 
@@ -363,10 +356,7 @@ static void read_document(struct lkg_reader *r, const struct lkg_value *doc)
         }
 }
 
-/*
- * Always YAML, as in client-go.
- * Return: 0; -EBADMSG.
- */
+/* Always YAML, as in client-go. Return: 0; -EBADMSG. */
 static int decode(struct lkg_reader *r, const char *text, size_t size, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report findings = LKG_REPORT_INIT;
@@ -383,9 +373,8 @@ static int read_text(struct lkg_reader *r, const char *text, size_t size)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         int k;
 
-        r->out = calloc(1, sizeof(*r->out));
-        if (!r->out || !(r->out->file = strdup(r->options->file)))
-                return -ENOMEM;
+        r->out = lkg_must(calloc(1, sizeof(*r->out)));
+        r->out->file = lkg_copy(r->options->file);
         if (size > LKG_KUBECONFIG_BYTES_MAX) {
                 lkg_reader_say(r, LKG_ERROR, NULL,
                                "the file has more than %u bytes; want a kubeconfig (kind: Config)",
@@ -397,8 +386,6 @@ static int read_text(struct lkg_reader *r, const char *text, size_t size)
                 read_document(r, doc);
                 lkg_value_wipe(doc);
         }
-        if (r->failed)
-                return -ENOMEM;
         return r->report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : k;
 }
 
@@ -431,20 +418,12 @@ int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubecon
 
 /* ---- in a pod ---- */
 
-static int pod_file(const char *directory, const char *name, struct lkg_file_or_data *ret)
-{
-        if (asprintf(&ret->path, "%s/%s", directory, name) < 0)
-                ret->path = NULL;
-        return ret->path ? 0 : -ENOMEM;
-}
-
 int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
                               struct lkg_kubeconfig **ret, struct lkg_error *err)
 {
         struct lkg_kubeconfig *k;
         struct lkg_span h, p;
         char reason[LKG_REFUSAL_MAX];
-        int r;
 
         if (!host || !*host || !port || !*port)
                 return lkg_error_set(
@@ -456,20 +435,11 @@ int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *di
                 return lkg_error_set(err, -EINVAL, NULL, "KUBERNETES_SERVICE_HOST: %s.", reason);
         if (lkg_endpoint_port(p, reason) < 0)
                 return lkg_error_set(err, -EINVAL, NULL, "KUBERNETES_SERVICE_PORT: %s.", reason);
-        k = calloc(1, sizeof(*k));
-        if (!k)
-                return lkg_error_set(err, -ENOMEM, NULL, "service account");
-        k->file = strdup("");
-        if (asprintf(&k->identity.server, strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
-                     port) < 0)
-                k->identity.server = NULL;
-        r = k->file && k->identity.server ? pod_file(directory, "ca.crt", &k->ca) : -ENOMEM;
-        if (r == 0)
-                r = pod_file(directory, "token", &k->token_file);
-        if (r < 0) {
-                lkg_kubeconfig_free(k);
-                return lkg_error_set(err, r, NULL, "service account");
-        }
+        k = lkg_must(calloc(1, sizeof(*k)));
+        k->file = lkg_copy("");
+        k->identity.server = lkg_format(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);
+        k->ca.path = lkg_format("%s/ca.crt", directory);
+        k->token_file.path = lkg_format("%s/token", directory);
         *ret = k;
         return 0;
 }

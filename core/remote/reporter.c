@@ -115,21 +115,18 @@ static void on_condition(const struct lkg_api_answer *answer, void *userdata)
         pump(reporter);
 }
 
-static int send_body(struct lkg_reporter *reporter, const struct lkg_resource *resource, bool patch,
-                     const struct lkg_buf *body, lkg_client_fn *done, struct lkg_call **ret,
-                     struct lkg_error *err)
+static struct lkg_call *send_body(struct lkg_reporter *reporter, const struct lkg_resource *resource,
+                                  bool patch, struct lkg_buf *body, lkg_client_fn *done)
 {
         const struct lkg_request request = { .verb = patch ? "patch" : "create",
                                              .resource = resource,
                                              .content_type = patch ? PATCH_TYPE : CREATE_TYPE,
-                                             .body = body->data,
+                                             .body = lkg_buf_text(body),
                                              .size = body->size,
                                              .done = done,
                                              .userdata = reporter };
 
-        if (lkg_buf_failed(body))
-                return lkg_error_set(err, -ENOMEM, NULL, "write %s", resource->plural);
-        return lkg_client_send(reporter->options.client, &request, ret, err);
+        return lkg_client_send(reporter->options.client, &request);
 }
 
 static struct lkg_node_condition view_of(const struct condition *own)
@@ -149,13 +146,11 @@ static void send_condition(struct lkg_reporter *reporter)
                 .name = reporter->node_name,
                 .subresource = "status",
         };
-        struct lkg_error err = { 0 };
 
         if (!lkg_heartbeat_begin(&reporter->heartbeat, lkg_boottime_ns()))
                 return;
         lkg_condition_body(&condition, lkg_realtime_ns(), &body);
-        if (send_body(reporter, &resource, true, &body, on_condition, &reporter->patch, &err) < 0)
-                end_condition(reporter, false, 0, err.message);
+        reporter->patch = send_body(reporter, &resource, true, &body, on_condition);
 }
 
 /* ---- events ---- */
@@ -230,7 +225,6 @@ static void send_event(struct lkg_reporter *reporter)
                 .ns = "default",
         };
         const struct lkg_node_event *event = NULL;
-        struct lkg_error err = { 0 };
 
         if (event_is_due(reporter) && reporter->events_at_ns <= lkg_boottime_ns())
                 event = lkg_outbox_next(&reporter->outbox, reporter->node_name,
@@ -239,8 +233,7 @@ static void send_event(struct lkg_reporter *reporter)
                 return;
         resource.name = event->told ? event->name : NULL;
         lkg_event_body(event, &node, &body);
-        if (send_body(reporter, &resource, event->told > 0, &body, on_event, &reporter->post, &err) < 0)
-                end_event(reporter, LKG_OUTBOX_FAILED, 0, err.message);
+        reporter->post = send_body(reporter, &resource, event->told > 0, &body, on_event);
 }
 
 /* ---- the loop ---- */
@@ -367,29 +360,15 @@ struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter)
         return NULL;
 }
 
-static void freep(struct lkg_reporter **reporter)
+struct lkg_reporter *lkg_reporter_new(const struct lkg_reporter_options *options)
 {
-        lkg_reporter_free(*reporter);
-}
+        struct lkg_reporter *reporter = lkg_must(calloc(1, sizeof(*reporter)));
 
-int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_reporter **ret,
-                     struct lkg_error *err)
-{
-        LKG_CLEANUP(freep) struct lkg_reporter *reporter = calloc(1, sizeof(*reporter));
-        int r = -ENOMEM;
-
-        if (reporter) {
-                reporter->options = *options;
-                reporter->node_name = strdup(options->node_name);
-                reporter->host = strdup(options->host);
-                if (reporter->node_name && reporter->host)
-                        r = lkg_remote_timer(options->event, 0, on_timer, reporter, &reporter->timer);
-                if (r >= 0)
-                        r = lkg_remote_defer(options->event, on_soon, reporter, &reporter->soon);
-        }
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "write back to node %s", options->node_name);
+        reporter->options = *options;
+        reporter->node_name = lkg_copy(options->node_name);
+        reporter->host = lkg_copy(options->host);
+        reporter->timer = lkg_remote_timer(options->event, 0, on_timer, reporter);
+        reporter->soon = lkg_remote_defer(options->event, on_soon, reporter);
         lkg_remote_soon(reporter->soon);
-        *ret = LKG_STEAL(reporter);
-        return 0;
+        return reporter;
 }

@@ -87,18 +87,13 @@ static int take_line(const struct lkg_watch_stream *stream, const char *text, si
         LKG_CLEANUP(lkg_freep) char *why = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *event = NULL;
-        int r;
 
         if (is_blank(text, size))
                 return 0;
-        r = lkg_admit_text(stream->admission, LKG_ADMIT_OBJECT, stream->what ? stream->what : "a watch",
-                           text, size, &why);
-        if (r == -EKEYREJECTED)
+        if (lkg_admit_text(stream->admission, LKG_ADMIT_OBJECT, stream->what ? stream->what : "a watch",
+                           text, size, &why) < 0)
                 return lkg_refuse_because(err, -EBADMSG, NULL, "an event of the watch is not read: %s", why);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "read an event of the watch");
-        r = lkg_decode_json(text, size, LKG_DECODE_STRICT, /* source= */ NULL, &report, &event);
-        if (r < 0)
+        if (lkg_decode_json(text, size, LKG_DECODE_STRICT, /* source= */ NULL, &report, &event) < 0)
                 return refuse_json(&report, err);
         return take_event(event, fn, userdata, err);
 }
@@ -112,14 +107,6 @@ static int check_size(const struct lkg_watch_stream *stream, size_t size, struct
                                   "the watch sent an event of more than %zu bytes (remote.maxBytes, and "
                                   "what is around the object)",
                                   stream->max_bytes);
-}
-
-static int collect(struct lkg_watch_stream *stream, const char *data, size_t size, struct lkg_error *err)
-{
-        lkg_buf_append(&stream->line, data, size);
-        if (lkg_buf_failed(&stream->line))
-                return lkg_error_set(err, -ENOMEM, NULL, "read an event of the watch");
-        return 0;
 }
 
 int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, size_t size,
@@ -143,9 +130,10 @@ int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, siz
                                 return r;
                         continue;
                 }
-                r = collect(stream, data, n, err);
-                if (r < 0 || !end)
-                        return r;
+                lkg_buf_append(&stream->line, data, n);
+                (void)lkg_buf_text(&stream->line);
+                if (!end)
+                        return 0;
                 r = take_line(stream, stream->line.data, stream->line.size, fn, userdata, err);
                 if (r < 0)
                         return r;

@@ -139,7 +139,7 @@ static void refresh(struct lkg_fleet_api *api)
 
 /* ---- lifetime ---- */
 
-static int begin(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_error *err)
+static int begin(const struct lkg_tool *tool, struct lkg_fleet_api *api)
 {
         struct lkg_client_options client = { .user_agent = "lkgfs-rollout",
                                              .max_bytes = LKG_DOC_BYTES_MAX,
@@ -155,25 +155,25 @@ static int begin(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct 
                                                         .run_exec = on_run_exec,
                                                         .userdata = api };
         r = sd_event_new(&api->event);
-        if (r >= 0)
-                r = lkg_credential_new(&api->options, &api->credential);
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "client of the API server");
+                return r;
         client.event = api->event;
-        client.credential = api->credential;
-        return lkg_client_new(&client, &api->client, err);
+        client.credential = api->credential = lkg_credential_new(&api->options);
+        api->client = lkg_client_new(&client);
+        return 0;
 }
 
 void lkg_fleet_open(const struct lkg_tool *tool, struct lkg_fleet_api *api)
 {
         const struct lkg_report *findings;
-        struct lkg_error err = { 0 };
+        int r;
 
         *api = (struct lkg_fleet_api){ .root_fd = -EBADF, .kubeconfig = find_kubeconfig(tool) };
         (void)signal(SIGPIPE, SIG_IGN); /* a connection that the server has closed */
         api->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (begin(tool, api, &err) < 0)
-                lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", err.message);
+        r = begin(tool, api);
+        if (r < 0)
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "client of the API server: %s", strerror(-r));
         refresh(api);
         findings = lkg_credential_findings(api->credential);
         if (findings->n_findings > 0)
@@ -215,20 +215,18 @@ static void begin_question(struct lkg_fleet_api *api)
 
 bool lkg_fleet_ask(struct lkg_fleet_api *api, struct lkg_request request)
 {
-        struct lkg_error err = { 0 };
-        int r;
+        int r = 0;
 
         begin_question(api);
         request.done = on_answer;
         request.userdata = api;
-        r = lkg_client_send(api->client, &request, &api->call, &err);
+        api->call = lkg_client_send(api->client, &request);
         while (r >= 0 && !api->answered)
                 r = sd_event_run(api->event, UINT64_MAX);
         if (r < 0) {
                 (void)lkg_call_cancel(LKG_STEAL(api->call));
                 api->status = LKG_API_UNREACHABLE;
-                (void)snprintf(api->words, sizeof(api->words), "%.500s",
-                               *err.message ? err.message : strerror(-r));
+                (void)snprintf(api->words, sizeof(api->words), "%s", strerror(-r));
         }
         return api->status == LKG_API_OK;
 }

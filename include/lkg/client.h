@@ -86,7 +86,7 @@ struct lkg_client_options {
 struct lkg_client;
 struct lkg_call; /* a request in flight */
 
-int lkg_client_new(const struct lkg_client_options *options, struct lkg_client **ret, struct lkg_error *err);
+struct lkg_client *lkg_client_new(const struct lkg_client_options *options);
 /** lkg_client_free() - cancel every call. Not from a callback. */
 struct lkg_client *lkg_client_free(struct lkg_client *client);
 
@@ -127,11 +127,10 @@ struct lkg_request {
 };
 
 /**
- * lkg_client_send() - If the request cannot be sent (no credential, no connection, ...), @done is called later with that answer.
- * Return: 0; on failure @done is not called: -EINVAL: a name that no object can have; -ENOMEM.
+ * lkg_client_send() - @done is called in any case, and later: also if the request cannot be sent (a name that no object can have, no
+ * credential, no connection, ...).
  */
-int lkg_client_send(struct lkg_client *client, const struct lkg_request *request, struct lkg_call **ret,
-                    struct lkg_error *err);
+struct lkg_call *lkg_client_send(struct lkg_client *client, const struct lkg_request *request);
 
 /** lkg_list_token() - metadata.continue of the answer to a list; NULL = that was the last part. Borrowed from @list. */
 const char *lkg_list_token(const struct lkg_value *list);
@@ -204,8 +203,7 @@ struct lkg_informer_options {
 };
 
 /** lkg_informer_new() - starts at once; its first answer comes from the loop. */
-int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_informer **ret,
-                     struct lkg_error *err);
+struct lkg_informer *lkg_informer_new(const struct lkg_informer_options *options);
 /**
  * lkg_informer_free() - no callback is called any more. From any callback, including its own state() and
  * changed().
@@ -273,7 +271,7 @@ bool lkg_watch_stream_is_partial(const struct lkg_watch_stream *stream);
  *
  * An unknown type is skipped (a later release may have more), and so is an empty line.
  * Return: 0; the result of @fn; -EFBIG: a line over max_bytes; -EBADMSG: no JSON, no map, no object, not
- * admitted; -ENOMEM. The stream is unusable after a negative result.
+ * admitted. The stream is unusable after a negative result.
  */
 int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, size_t size,
                           int (*fn)(const struct lkg_watch_event *event, void *userdata), void *userdata,
@@ -317,8 +315,7 @@ struct lkg_reporter_options {
 struct lkg_reporter;
 
 /** lkg_reporter_new() - nothing is sent before the loop runs; the functions below only queue. Texts are copied. */
-int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_reporter **ret,
-                     struct lkg_error *err);
+struct lkg_reporter *lkg_reporter_new(const struct lkg_reporter_options *options);
 struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter);
 
 /**

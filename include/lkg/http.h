@@ -81,7 +81,7 @@ struct lkg_kubeconfig_options {
  * insecure together with a CA; a proxy that is not http, https or socks5; auth-provider (removed upstream).
  * Unknown fields are ignored, as in client-go, with a warning.
  *
- * Return: 0; -EBADMSG: @report has errors; -ENOMEM.
+ * Return: 0; -EBADMSG: @report has errors.
  */
 int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubeconfig_options *options,
                          struct lkg_kubeconfig **ret, struct lkg_report *report);
@@ -95,7 +95,7 @@ int lkg_kubeconfig_detect(const char *text, size_t size);
 /**
  * lkg_kubeconfig_in_cluster() - make one from a pod's KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and @directory
  * (/var/run/secrets/kubernetes.io/serviceaccount) with `token` and `ca.crt`.
- * Return: 0; -ENOENT: not in a pod (a variable is missing); -EINVAL: host or port is invalid; -ENOMEM.
+ * Return: 0; -ENOENT: not in a pod (a variable is missing); -EINVAL: host or port is invalid.
  */
 int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
                               struct lkg_kubeconfig **ret, struct lkg_error *err);
@@ -116,7 +116,7 @@ struct lkg_kubeconfig *lkg_kubeconfig_free(struct lkg_kubeconfig *kubeconfig);
  */
 
 struct lkg_identity *lkg_identity_ref(struct lkg_identity *identity);
-/** lkg_identity_new() - all zero, one reference. NULL = no memory. */
+/** lkg_identity_new() - all zero, one reference. */
 struct lkg_identity *lkg_identity_new(void);
 /* wipes the memory of the last one */
 struct lkg_identity *lkg_identity_unref(struct lkg_identity *identity);
@@ -149,7 +149,7 @@ struct lkg_credential_options {
 struct lkg_credential;
 
 /** lkg_credential_new() - nothing is read yet. Options are copied, source_fd is borrowed. */
-int lkg_credential_new(const struct lkg_credential_options *options, struct lkg_credential **ret);
+struct lkg_credential *lkg_credential_new(const struct lkg_credential_options *options);
 struct lkg_credential *lkg_credential_free(struct lkg_credential *credential);
 
 /**
@@ -160,9 +160,9 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *credential);
  * Only files that only root (or, if we are not root, our own user) can write or replace are used, including
  * every directory and link of the path (lkg_open_owned()); at most 1 MiB each.
  *
- * Return: 1: the identity has changed (or is gone); 0; -ENOMEM.
+ * Return: has the identity changed, or is it gone?
  */
-int lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns);
+bool lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns);
 
 /**
  * lkg_credential_due_ns() - wall time at which a refresh is needed although no file changes: a certificate or token
@@ -186,8 +186,7 @@ void lkg_credential_exec_done(struct lkg_credential *credential, const char *tex
 /**
  * lkg_credential_load() - read the kubeconfig that a credential with @options would follow, for the process that runs its plugin.
  * A CA file is read and becomes data. A plugin below the view is looked up in the source directory.
- * Return: 0; -ENOENT: there is none, or a service account is used; -EBADMSG: @report has the reason;
- * -ENOMEM.
+ * Return: 0; -ENOENT: there is none, or a service account is used; -EBADMSG: @report has the reason.
  */
 int lkg_credential_load(const struct lkg_credential_options *options, struct lkg_kubeconfig **ret,
                         struct lkg_report *report);
@@ -226,10 +225,13 @@ bool lkg_credential_is_node(const struct lkg_credential *credential, const char 
  */
 #define LKG_REMOTE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
 
-/** lkg_remote_timer(), lkg_remote_defer() - an event source of that priority, which is off. Timers go by CLOCK_BOOTTIME. */
-int lkg_remote_timer(sd_event *event, uint64_t accuracy_ns, sd_event_time_handler_t fn, void *userdata,
-                     sd_event_source **ret);
-int lkg_remote_defer(sd_event *event, sd_event_handler_t fn, void *userdata, sd_event_source **ret);
+/**
+ * lkg_remote_timer(), lkg_remote_defer() - an event source of that priority, which is off. Timers go by CLOCK_BOOTTIME. If there can be
+ * none, that is like no memory: see lkg_no_memory().
+ */
+sd_event_source *lkg_remote_timer(sd_event *event, uint64_t accuracy_ns, sd_event_time_handler_t fn,
+                                  void *userdata);
+sd_event_source *lkg_remote_defer(sd_event *event, sd_event_handler_t fn, void *userdata);
 /** lkg_remote_arm() - set the timer; UINT64_MAX = off. NULL is fine. */
 void lkg_remote_arm(sd_event_source *timer, uint64_t at_ns);
 /** lkg_remote_soon() - the next turn of the loop does the deferred work. */
@@ -292,7 +294,7 @@ struct lkg_http_counters {
         uint64_t n_requests, n_connections, received_bytes, sent_bytes;
 };
 
-int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, struct lkg_error *err);
+struct lkg_http *lkg_http_new(const struct lkg_http_options *options);
 /** lkg_http_free() - cancel all requests in flight. Not from a callback of a request. */
 struct lkg_http *lkg_http_free(struct lkg_http *http);
 

@@ -93,9 +93,6 @@ enum lkg_reference_place {
 };
 const char *lkg_reference_place_name(enum lkg_reference_place place); /* "nodeAnnotation", ...; "none" */
 
-/* Delay before a retry, if a ConfigMap cannot be followed (no memory). */
-#define LKG_PLACES_RETRY_NS (5 * LKG_NSEC_PER_SEC)
-
 /* Everything is borrowed and must outlive the places. */
 struct lkg_places_options {
         sd_event *event;
@@ -119,9 +116,8 @@ struct lkg_places_options {
 
 struct lkg_places;
 
-/** lkg_places_new() - no place is in use before lkg_places_open(). @config: as in lkg_places_set_config(). Return: 0 or -ENOMEM. */
-int lkg_places_new(const struct lkg_places_options *options, const struct lkg_config *config,
-                   struct lkg_places **ret);
+/** lkg_places_new() - no place is in use before lkg_places_open(). @config: as in lkg_places_set_config() */
+struct lkg_places *lkg_places_new(const struct lkg_places_options *options, const struct lkg_config *config);
 struct lkg_places *lkg_places_free(struct lkg_places *places);
 
 /** lkg_places_set_config() - replace the configuration (borrowed). Call lkg_places_open() next. */
@@ -130,9 +126,8 @@ void lkg_places_set_config(struct lkg_places *places, const struct lkg_config *c
  * lkg_places_open() - create what the configuration asks for, and free everything else.
  * @wanted: an assignment can be stored; if not, the API server is not contacted
  * @fresh:  lkgfsd has started: see lkg_remote_file_open()
- * Return: 0; -errno: there is no API client.
  */
-int lkg_places_open(struct lkg_places *places, bool wanted, bool fresh, struct lkg_error *err);
+void lkg_places_open(struct lkg_places *places, bool wanted, bool fresh);
 /** lkg_places_run() - talk to the API server from now on: the first publication is done. */
 void lkg_places_run(struct lkg_places *places);
 

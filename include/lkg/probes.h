@@ -28,9 +28,8 @@ struct lkg_probe_config {
         unsigned failure_threshold;
 };
 
-/** lkg_probes_new() - @changed: the health of a component has changed; called from the loop. Return: 0; -ENOMEM; -errno. */
-int lkg_probes_new(sd_event *event, void (*changed)(void *userdata), void *userdata, struct lkg_probes **ret,
-                   struct lkg_error *err);
+/** lkg_probes_new() - @changed: the health of a component has changed; called from the loop. */
+struct lkg_probes *lkg_probes_new(sd_event *event, void (*changed)(void *userdata), void *userdata);
 struct lkg_probes *lkg_probes_free(struct lkg_probes *probes);
 
 /**

@@ -395,7 +395,6 @@ static int start_node(struct node *node, unsigned number)
                 .slot_outcome = slot_outcome,
                 .userdata = node,
         };
-        struct lkg_error err = { 0 };
         int r;
 
         virtual_node_init(&node->v, &ops);
@@ -407,15 +406,14 @@ static int start_node(struct node *node, unsigned number)
                 r = sd_event_add_time(fleet.event, &node->timer, CLOCK_BOOTTIME, 0, 1000, on_timer, node);
         if (r >= 0)
                 r = sd_event_source_set_enabled(node->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = lkg_places_new(&options, node->config, &node->places);
-        if (r >= 0)
-                r = lkg_places_open(node->places, /* wanted= */ true, /* fresh= */ true, &err);
-        if (r >= 0)
-                lkg_places_run(node->places);
-        else
-                (void)fprintf(stderr, "%s: %s\n", node->name, *err.message ? err.message : strerror(-r));
-        return r;
+        if (r < 0) {
+                (void)fprintf(stderr, "%s: %s\n", node->name, strerror(-r));
+                return r;
+        }
+        node->places = lkg_places_new(&options, node->config);
+        lkg_places_open(node->places, /* wanted= */ true, /* fresh= */ true);
+        lkg_places_run(node->places);
+        return 0;
 }
 
 static int on_start(sd_event_source *source, uint64_t usec, void *userdata)

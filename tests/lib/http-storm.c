@@ -172,13 +172,12 @@ static int find_identities(struct storm *storm, int root_fd)
                 .source_fd = root_fd,
         };
         const struct lkg_identity *identity;
-        int r = lkg_credential_new(&options, &storm->credential);
 
-        if (r >= 0)
-                r = lkg_credential_refresh(storm->credential, lkg_realtime_ns());
-        identity = r >= 0 ? lkg_credential_identity(storm->credential) : NULL;
+        storm->credential = lkg_credential_new(&options);
+        (void)lkg_credential_refresh(storm->credential, lkg_realtime_ns());
+        identity = lkg_credential_identity(storm->credential);
         if (!identity)
-                return r < 0 ? r : -ENOKEY;
+                return -ENOKEY;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(storm->identities); i++) {
                 storm->identities[i] = *identity; /* texts are borrowed; the references never run out */
                 storm->identities[i].refs = 1;
@@ -190,7 +189,6 @@ static int find_identities(struct storm *storm, int root_fd)
 static int run(struct storm *storm, int root_fd)
 {
         struct lkg_http_options options = { .user_agent = "http-storm", .max_bytes = 4u << 20 };
-        struct lkg_error error = { 0 };
         int r = sd_event_default(&storm->event);
 
         options.event = storm->event;
@@ -198,10 +196,10 @@ static int run(struct storm *storm, int root_fd)
                 r = find_identities(storm, root_fd);
         if (r >= 0)
                 r = sd_event_add_time(storm->event, NULL, CLOCK_MONOTONIC, 0, 100, on_tick, storm);
-        if (r >= 0)
-                r = lkg_http_new(&options, &storm->http, &error);
-        if (r >= 0)
+        if (r >= 0) {
+                storm->http = lkg_http_new(&options);
                 r = sd_event_loop(storm->event);
+        }
         (void)lkg_http_free(storm->http);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(storm->identities);
              i++) /* every transfer has dropped its reference */

@@ -158,7 +158,7 @@ static int on_refresh(sd_event_source *source, uint64_t usec, void *userdata)
         const struct tool *tool = userdata;
 
         (void)usec;
-        if (lkg_credential_refresh(tool->credential, lkg_realtime_ns()) > 0)
+        if (lkg_credential_refresh(tool->credential, lkg_realtime_ns()))
                 on_identity(userdata);
         (void)sd_event_source_set_time_relative(source, tool->limits[REFRESH] * 1000);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -213,7 +213,7 @@ static bool parse_options(struct tool *tool, int argc, char **argv)
 
 /* ---- main ---- */
 
-static int open_client(struct tool *tool, int root_fd, struct lkg_error *err)
+static void open_client(struct tool *tool, int root_fd)
 {
         const struct lkg_credential_options credential = { .kubeconfig = tool->kubeconfig,
                                                            .source_path = "/",
@@ -228,15 +228,12 @@ static int open_client(struct tool *tool, int root_fd, struct lkg_error *err)
                 .on_identity = on_identity,
                 .userdata = tool,
         };
-        int r = lkg_credential_new(&credential, &tool->credential);
 
-        if (r < 0)
-                return r;
-        client.credential = tool->credential;
-        return lkg_client_new(&client, &tool->client, err);
+        client.credential = tool->credential = lkg_credential_new(&credential);
+        tool->client = lkg_client_new(&client);
 }
 
-static int open_informer(struct tool *tool, struct lkg_error *err)
+static void open_informer(struct tool *tool)
 {
         const struct lkg_informer_options informer = {
                 .event = tool->event,
@@ -252,7 +249,7 @@ static int open_informer(struct tool *tool, struct lkg_error *err)
                 .userdata = tool,
         };
 
-        return lkg_informer_new(&informer, &tool->informer, err);
+        tool->informer = lkg_informer_new(&informer);
 }
 
 /* SIGHUP does what `sync` does. */
@@ -290,23 +287,21 @@ static int open_loop(struct tool *tool)
 static int run(struct tool *tool)
 {
         LKG_CLEANUP(lkg_closep) int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        struct lkg_error err = { 0 };
+        const struct lkg_request request = {
+                .verb = "get", .resource = &tool->resource, .done = on_end, .userdata = tool
+        };
         int r = open_loop(tool);
 
-        if (r >= 0)
-                r = open_client(tool, root_fd, &err);
-        if (r >= 0)
-                r = tool->follow ? open_informer(tool, &err)
-                                 : lkg_client_send(tool->client,
-                                                   &(struct lkg_request){ .verb = "get",
-                                                                          .resource = &tool->resource,
-                                                                          .done = on_end,
-                                                                          .userdata = tool },
-                                                   &tool->call, &err);
-        if (r >= 0)
+        if (r >= 0) {
+                open_client(tool, root_fd);
+                if (tool->follow)
+                        open_informer(tool);
+                else
+                        tool->call = lkg_client_send(tool->client, &request);
                 r = sd_event_loop(tool->event);
+        }
         if (r < 0)
-                (void)fprintf(stderr, "remote-tool: %s\n", *err.message ? err.message : strerror(-r));
+                (void)fprintf(stderr, "remote-tool: %s\n", strerror(-r));
         tool->informer = lkg_informer_free(tool->informer);
         tool->client = lkg_client_free(tool->client);
         tool->credential = lkg_credential_free(tool->credential);

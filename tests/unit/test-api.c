@@ -112,7 +112,7 @@ TEST(test_copies_have_texts_of_their_own)
         struct lkg_resource resource = configmap, copy;
 
         resource.name = name;
-        assert_int_equal(lkg_resource_copy(&resource, &copy), 0);
+        lkg_resource_copy(&resource, &copy);
         name[0] = 'x';
         assert_string_equal(copy.name, "cm");
         assert_string_equal(copy.ns, "kube-system");
@@ -131,7 +131,7 @@ static struct lkg_api_answer judge(const char *verb, const struct lkg_resource *
         struct lkg_api_answer answer;
 
         object = lkg_value_unref(object);
-        assert_int_equal(lkg_api_judge(&question, result, &answer, &object), 0);
+        object = lkg_api_judge(&question, result, &answer);
         assert_ptr_equal(answer.object, object);
         return answer;
 }

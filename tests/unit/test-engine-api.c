@@ -570,7 +570,7 @@ TEST_WITH(test_not_the_nodes_own_credential, setup, teardown)
         follow(n, CONFIG(""));
         assert_false(has(n, "status/kubelet/findings", "[LKG7008]"));
         fake.is_node = false;
-        fake.refreshed = 1;
+        fake.refreshed = true;
         assert_int_equal(command(n, "sync", "now"), 0);
         settle(n);
         assert_has(n, "status/kubelet/findings",
