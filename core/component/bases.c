@@ -104,8 +104,6 @@ static int admit_payload(const struct lkg_component *c, const struct lkg_compone
         size_t size = 0;
         int r;
 
-        if (!file)
-                return -ENOMEM;
         if (lkg_configmap_payload(configmap, source->key, &text, &size, NULL) < 0)
                 return 0; /* lkg_remote_base_new() reports this mistake */
         r = lkg_admit_text(&admission, LKG_ADMIT_LAYER, file, text, size, &why);
@@ -141,9 +139,7 @@ static int load_base(const struct lkg_component *c, const struct lkg_component_e
                 lkg_configmap_deinit(&configmap);
                 return r == -EINVAL ? r : lkg_error_set(err, r, NULL, "checkpoint");
         }
-        r = lkg_remote_base_new(&configmap, source, &settings, &base, report);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "checkpoint");
+        base = lkg_remote_base_new(&configmap, source, &settings, report);
         if (!base->text || report->n_severity[LKG_ERROR] > 0) {
                 lkg_remote_base_free(base);
                 return lkg_error_set(err, -EINVAL, NULL, "checkpoint");

@@ -363,9 +363,7 @@ void lkg_component_slot_wish(const struct lkg_component *c, const struct lkg_con
         ret->max_in_trial = limits->max_in_trial;
         ret->max_failures = limits->max_failures;
         ret->fleet = limits->fleet;
-        if (lkg_rollout_id_of(source, &ret->id) < 0)
-                *ret->id.uid = '\0'; /* no memory: the next cycle tries again */
-        ret->any = ret->any && *ret->id.uid;
+        lkg_rollout_id_of(source, &ret->id);
 }
 
 void lkg_component_say_slot(struct lkg_component *c, const char *words)

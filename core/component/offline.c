@@ -83,8 +83,8 @@ static int load_remote(const struct lkg_offline_place *place, struct lkg_remote_
         r = lkg_store_load_checkpoint(&store, &pointers.active, &configmap, err);
         if (r < 0)
                 return r;
-        r = lkg_remote_base_new(&configmap, &pointers.active, &settings, ret, report);
-        return r < 0 ? lkg_error_set(err, r, NULL, "checkpoint") : 0;
+        *ret = lkg_remote_base_new(&configmap, &pointers.active, &settings, report);
+        return 0;
 }
 
 /* ---- layers ---- */

@@ -364,7 +364,7 @@ static bool has_content(const struct lkg_config_source *source, const char *uid,
         return strcmp(source->uid, uid) == 0 && strcmp(source->sha256, sha256) == 0;
 }
 
-int lkg_rollout_id_of(const struct lkg_config_source *source, struct lkg_rollout_id *ret)
+void lkg_rollout_id_of(const struct lkg_config_source *source, struct lkg_rollout_id *ret)
 {
         *ret = (struct lkg_rollout_id){ .ns = "" };
         (void)snprintf(ret->ns, sizeof(ret->ns), "%s", source->ns);
@@ -373,7 +373,7 @@ int lkg_rollout_id_of(const struct lkg_config_source *source, struct lkg_rollout
         (void)snprintf(ret->key, sizeof(ret->key), "%s", source->key);
         (void)snprintf(ret->version, sizeof(ret->version), "%s", source->version);
         (void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", source->sha256);
-        return lkg_rollout_id_seal(ret);
+        lkg_rollout_id_seal(ret);
 }
 
 /*

@@ -316,36 +316,28 @@ static int check_identity(const struct lkg_value *metadata, const struct identit
 }
 
 /* Sets @field to the first digits of the SHA-256 of @data. */
-static int make_up(struct lkg_value *metadata, const char *field, const void *data, size_t size)
+static void make_up(struct lkg_value *metadata, const char *field, const void *data, size_t size)
 {
         char hash[LKG_SHA256_HEX];
-        int r = lkg_sha256_hex(data, size, hash);
 
-        if (r == 0)
-                (void)lkg_map_set(metadata, field, strlen(field),
-                                  lkg_value_new_string(hash, LKG_SHORT_HASH, NULL, 0, 0));
-        return r;
+        (void)lkg_need(lkg_sha256_hex(data, size, hash));
+        (void)lkg_map_set(metadata, field, strlen(field),
+                          lkg_value_new_string(hash, LKG_SHORT_HASH, NULL, 0, 0));
 }
 
 /* Replaces the metadata of @object, which has one reference, by a complete copy. */
-static int complete(struct lkg_value *object, bool uid, bool version, const char *text, size_t size)
+static void complete(struct lkg_value *object, bool uid, bool version, const char *text, size_t size)
 {
         struct lkg_value *metadata = lkg_value_clone_shallow(lkg_map_get(object, "metadata"));
         char path[2 * LKG_IDENTIFIER_MAX + 2];
-        int r = 0;
 
         (void)snprintf(path, sizeof(path), "%s/%s", lkg_map_get_string(metadata, "namespace"),
                        lkg_map_get_string(metadata, "name"));
         if (!uid)
-                r = make_up(metadata, "uid", path, strlen(path));
-        if (r == 0 && !version)
-                r = make_up(metadata, "resourceVersion", text, size);
-        if (r < 0) {
-                lkg_value_unref(metadata);
-                return r;
-        }
+                make_up(metadata, "uid", path, strlen(path));
+        if (!version)
+                make_up(metadata, "resourceVersion", text, size);
         (void)lkg_map_set(object, "metadata", strlen("metadata"), metadata);
-        return 0;
 }
 
 static int check_metadata(struct lkg_value *object, const char *text, size_t size, bool from_file,
@@ -370,11 +362,8 @@ static int check_metadata(struct lkg_value *object, const char *text, size_t siz
         r = take_map(metadata, "annotations", "metadata.annotations", &annotations, err);
         if (r == 0)
                 r = check_texts(annotations, "metadata.annotations", err);
-        if (r == 0 && !(there[2] && there[3])) {
-                r = complete(object, there[2], there[3], text, size);
-                if (r < 0)
-                        return lkg_error_set(err, r, NULL, "read ConfigMap");
-        }
+        if (r == 0 && !(there[2] && there[3]))
+                complete(object, there[2], there[3], text, size);
         return r;
 }
 
@@ -499,9 +488,8 @@ int lkg_configmap_resolve(const struct lkg_configmap *configmap, const struct lk
         r = lkg_config_source_check(&source, err);
         if (r < 0)
                 return r;
-        if (lkg_configmap_payload(configmap, source.key, &text, &size, NULL) == 0 &&
-            lkg_sha256_hex(text, size, source.sha256) < 0)
-                return lkg_error_set(err, -ENOMEM, NULL, "read ConfigMap");
+        if (lkg_configmap_payload(configmap, source.key, &text, &size, NULL) == 0)
+                (void)lkg_need(lkg_sha256_hex(text, size, source.sha256));
         *ret = source;
         return 0;
 }

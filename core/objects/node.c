@@ -53,23 +53,20 @@ static int check_name(const struct lkg_value *metadata, const char *name, struct
                                   lkg_quote(is, strlen(is), quoted), name);
 }
 
-/* @code: result of reading the field. Return: 0; -ENOMEM. */
-static int say(int code, const struct lkg_error *why, struct lkg_saying *ret)
+/* @code: result of reading the field. */
+static void say(int code, const struct lkg_error *why, struct lkg_saying *ret)
 {
-        if (code == -ENOMEM)
-                return code;
         if (code < 0) {
                 ret->says = LKG_SAYS_INVALID;
                 (void)snprintf(ret->fault, sizeof(ret->fault), "%.*s", (int)sizeof(ret->fault) - 1,
                                why->message);
-                return 0;
+                return;
         }
         ret->says = ret->reference.type == LKG_REFERENCE_LOCAL ? LKG_SAYS_LOCAL : LKG_SAYS_REFERENCE;
-        return 0;
 }
 
 /* A value that is not text is reported like a text that is not a reference. */
-static int read_annotation(const struct lkg_value *metadata, struct lkg_saying *ret)
+static void read_annotation(const struct lkg_value *metadata, struct lkg_saying *ret)
 {
         const struct lkg_value *annotations = member(metadata, "annotations");
         const struct lkg_value *value = member(annotations, LKG_ANNOTATION_CONFIG_SOURCE);
@@ -79,7 +76,7 @@ static int read_annotation(const struct lkg_value *metadata, struct lkg_saying *
         int r;
 
         if (!annotations || (is_map(annotations) && !value))
-                return 0;
+                return;
         if (!value || lkg_value_type(value) != LKG_STRING) {
                 const struct lkg_value *wrong = value ? value : annotations;
 
@@ -87,20 +84,20 @@ static int read_annotation(const struct lkg_value *metadata, struct lkg_saying *
                                        value ? "annotation " LKG_ANNOTATION_CONFIG_SOURCE
                                              : "metadata.annotations",
                                        lkg_type_name(lkg_value_type(wrong)), value ? "text" : "a map");
-                return say(r, &why, ret);
+                say(r, &why, ret);
+                return;
         }
         text = lkg_value_text(value, &size);
-        return say(lkg_reference_from_text(text, size, &ret->reference, &why), &why, ret);
+        say(lkg_reference_from_text(text, size, &ret->reference, &why), &why, ret);
 }
 
-static int read_spec(const struct lkg_value *object, struct lkg_saying *ret)
+static void read_spec(const struct lkg_value *object, struct lkg_saying *ret)
 {
         const struct lkg_value *source = member(member(object, "spec"), "configSource");
         struct lkg_error why = { 0 };
 
-        if (!source)
-                return 0;
-        return say(lkg_reference_from_node_source(source, &ret->reference, &why), &why, ret);
+        if (source)
+                say(lkg_reference_from_node_source(source, &ret->reference, &why), &why, ret);
 }
 
 /* The reason becomes a part of conditions and Events, so it must be what the API asks for: one word. */
@@ -151,11 +148,8 @@ int lkg_node_read(const struct lkg_value *object, const char *name, struct lkg_n
         if (r < 0)
                 return r;
         read_ready(object, &node);
-        r = read_annotation(metadata, &node.annotation);
-        if (r == 0)
-                r = read_spec(object, &node.spec);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "read Node");
+        read_annotation(metadata, &node.annotation);
+        read_spec(object, &node.spec);
         *ret = node;
         return 0;
 }

@@ -30,28 +30,22 @@ struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base)
 
 char *lkg_remote_base_file(const struct lkg_config_source *source)
 {
-        char *ret;
-
-        return asprintf(&ret, "%s/%s:%s", source->ns, source->name, source->key) < 0 ? NULL : ret;
+        return lkg_format("%s/%s:%s", source->ns, source->name, source->key);
 }
 
-static int set_names(struct lkg_remote_base *base, const struct lkg_config_source *source)
+static void set_names(struct lkg_remote_base *base, const struct lkg_config_source *source)
 {
         base->source = *source;
-        base->name = strdup(source->name);
+        base->name = lkg_copy(source->name);
         base->file = lkg_remote_base_file(source);
-        return base->name && base->file ? 0 : -ENOMEM;
 }
 
 struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *source, const char *fault)
 {
-        struct lkg_remote_base *base = calloc(1, sizeof(*base));
+        struct lkg_remote_base *base = lkg_must(calloc(1, sizeof(*base)));
 
-        if (!base)
-                return NULL;
-        base->fault = strdup(fault);
-        if (set_names(base, source) < 0 || !base->fault)
-                return lkg_remote_base_free(base);
+        base->fault = lkg_copy(fault);
+        set_names(base, source);
         return base;
 }
 
@@ -93,34 +87,24 @@ static void read_rules(struct lkg_remote_base *base, const struct lkg_trial_sett
                 lkg_report_add(report, LKG_ERROR, 6005, &where, "%s", why);
 }
 
-int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config_source *source,
-                        const struct lkg_trial_settings *settings, struct lkg_remote_base **ret,
-                        struct lkg_report *report)
+struct lkg_remote_base *lkg_remote_base_new(struct lkg_configmap *configmap,
+                                            const struct lkg_config_source *source,
+                                            const struct lkg_trial_settings *settings,
+                                            struct lkg_report *report)
 {
-        struct lkg_remote_base *base = calloc(1, sizeof(*base));
+        struct lkg_remote_base *base = lkg_must(calloc(1, sizeof(*base)));
         struct lkg_error err = { 0 };
-        int r = base ? 0 : -ENOMEM;
 
-        if (r < 0) {
-                lkg_configmap_deinit(configmap);
-                return r;
-        }
         base->limits = lkg_rollout_limits_of(configmap);
         base->configmap = *configmap;
         *configmap = (struct lkg_configmap){ 0 };
-        r = set_names(base, source);
-        if (r == 0 &&
-            lkg_configmap_payload(&base->configmap, source->key, &base->text, &base->size, &err) < 0) {
+        set_names(base, source);
+        if (lkg_configmap_payload(&base->configmap, source->key, &base->text, &base->size, &err) < 0) {
                 const struct lkg_where where = { .file = base->file };
 
                 base->text = NULL;
                 lkg_report_add(report, LKG_ERROR, 6004, &where, "%s", err.message);
         }
-        if (r < 0) {
-                lkg_remote_base_free(base);
-                return r;
-        }
         read_rules(base, settings, report);
-        *ret = base;
-        return 0;
+        return base;
 }

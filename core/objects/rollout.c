@@ -21,23 +21,14 @@ const char *lkg_rollout_state_name(enum lkg_rollout_state state)
         return names[state];
 }
 
-/* Without memory, use the last bucket: the next check computes it again. */
 unsigned lkg_rollout_bucket(const char *salt, const char *uid)
 {
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = lkg_format("%s/%s", salt, uid);
         char digest[LKG_SHA256_HEX];
-        uint64_t first;
-        int n = asprintf(&text, "%s/%s", salt, uid);
 
-        if (n < 0) {
-                text = NULL;
-                return BUCKETS - 1;
-        }
-        if (lkg_sha256_hex(text, (size_t)n, digest) < 0)
-                return BUCKETS - 1;
+        (void)lkg_need(lkg_sha256_hex(text, strlen(text), digest));
         digest[16] = '\0'; /* the first 8 bytes */
-        first = strtoull(digest, NULL, 16);
-        return (unsigned)(first % BUCKETS);
+        return (unsigned)(strtoull(digest, NULL, 16) % BUCKETS);
 }
 
 static bool is_digit(char c)

@@ -44,6 +44,62 @@ struct lkg_followed {
                 failing_wall_ns; /* the same moment on both clocks, so that the text does not change */
 };
 
+/* ---- remote.file ---- */
+
+/*
+ * A ConfigMap in a local file as the reference (air-gapped nodes, image builds, tests). The file has one of three meanings: this
+ * object, back to the local configuration (empty, removed, or the text `local`), or unclear. Rules: docs/specification.md 4.3.
+ */
+
+#define LKG_KEY_ANNOTATION "lkgfs.io/config-key" /* of an object in a file: the key to use */
+
+/*
+ * The file may be in the middle of a write when an engine starts, without an event: an empty or missing file
+ * counts only after this time, unless the same engine has seen the object itself.
+ */
+#define LKG_BLANK_NS (2 * LKG_NSEC_PER_SEC)
+
+enum lkg_remote_file_says {
+        LKG_FILE_SAYS_NOTHING, /* missing or empty, and there was nothing before: no reference yet */
+        LKG_FILE_SAYS_UNCLEAR, /* err has the reason */
+        LKG_FILE_SAYS_LOCAL,
+        LKG_FILE_SAYS_CONFIGMAP,
+};
+
+struct lkg_remote_file {
+        const char *path; /* absolute; borrowed */
+        struct lkg_way way;
+        bool known; /* id is from the last check; a missing file has none */
+        struct lkg_file_id id;
+        bool here; /* this engine has read it successfully */
+        /* CLOCK_BOOTTIME since when it has been empty or missing, while that does not count; 0 = it is not */
+        uint64_t blank_ns;
+        bool had_one; /* it was valid before, an object or `local`: emptying or removing it has a meaning */
+        int runtime_fd; /* borrowed; stores had_one, so that it survives a killed engine */
+};
+
+struct lkg_places;
+struct lkg_places_known;
+
+/**
+ * lkg_remote_file_look() - read it again if it may have changed.
+ * @ret, @ret_source: the object and its meaning, for CONFIGMAP; the caller calls lkg_configmap_deinit()
+ * @err:              for UNCLEAR and NOTHING
+ *
+ * Return: true: see *@ret_says; false: nothing new (or it is being written).
+ */
+bool lkg_remote_file_look(struct lkg_places *places, const struct lkg_places_known *known,
+                          enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
+                          struct lkg_config_source *ret_source, struct lkg_error *err);
+/**
+ * lkg_remote_file_open() - (re)configure it. @path: absolute, borrowed; NULL = none. @fresh: a daemon starts, so a file that is missing
+ * now never was a reference; otherwise what a predecessor or an earlier configuration has seen at this path counts
+ */
+void lkg_remote_file_open(struct lkg_remote_file *file, const char *path, int runtime_fd, bool fresh);
+void lkg_remote_file_deinit(struct lkg_remote_file *file);
+
+/* ---- the places, and the API server ---- */
+
 struct lkg_apiserver;
 struct lkg_slot_keeper;
 
@@ -98,6 +154,8 @@ void lkg_apiserver_kick(struct lkg_apiserver *api);
 void lkg_apiserver_reconsider(struct lkg_apiserver *api);
 /** lkg_apiserver_has_credential() - is there a credential, or a configured kubeconfig? NULL: no. */
 bool lkg_apiserver_has_credential(const struct lkg_apiserver *api);
+/** lkg_places_allow() - may this ConfigMap be used (remote.allowedSources)? */
+bool lkg_places_allow(const struct lkg_places *places, const char *ns, const char *name);
 /** lkg_places_in_use() - does @place count: is it configured, and is there a credential where it needs one? */
 bool lkg_places_in_use(const struct lkg_places *places, enum lkg_reference_place place);
 

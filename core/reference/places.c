@@ -94,25 +94,15 @@ static void ask_again(struct lkg_places *places, struct lkg_places_answer *ret, 
 static void look_at_file(struct lkg_places *places, const struct lkg_places_known *known,
                          struct lkg_places_answer *ret)
 {
-        const struct lkg_config *config = places->config;
-        const struct lkg_remote_file_options options = {
-                .max_bytes = config->remote.max_bytes,
-                .allowed = (const char *const *)config->remote.allowed_sources.items,
-                .n_allowed = config->remote.allowed_sources.n_items,
-                .admission = places->options.admission,
-                .careful = !lkg_config_source_is_local(known->assigned),
-                .unsettled = places->options.unsettled,
-                .userdata = places->options.userdata,
-        };
         struct lkg_remote_file *file = &places->file;
         enum lkg_remote_file_says says;
         struct lkg_error err = { 0 };
-        int r = lkg_remote_file_look(file, &options, &says, &ret->own, &ret->source, &err);
 
-        if (r == 0 && file->blank_ns)
-                ret->again_at_ns = file->blank_ns + LKG_BLANK_NS;
-        if (r <= 0)
+        if (!lkg_remote_file_look(places, known, &says, &ret->own, &ret->source, &err)) {
+                if (file->blank_ns)
+                        ret->again_at_ns = file->blank_ns + LKG_BLANK_NS;
                 return;
+        }
         switch (says) {
         case LKG_FILE_SAYS_NOTHING:
                 say(ret, LKG_PLACES_UNKNOWN, "no reference yet");
@@ -275,10 +265,11 @@ static void say_static(const struct lkg_config *config, struct lkg_saying *ret)
         (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", err.message);
 }
 
-static bool is_allowed(const struct lkg_config *config, const struct lkg_reference *reference)
+bool lkg_places_allow(const struct lkg_places *places, const char *ns, const char *name)
 {
-        return lkg_reference_allowed((const char *const *)config->remote.allowed_sources.items,
-                                     config->remote.allowed_sources.n_items, reference->ns, reference->name);
+        const struct lkg_strings *allowed = &places->config->remote.allowed_sources;
+
+        return lkg_reference_allowed((const char *const *)allowed->items, allowed->n_items, ns, name);
 }
 
 /* What @place says. Not for the file: see look_at_file(). */
@@ -288,7 +279,8 @@ static void ask(struct lkg_places *places, enum lkg_reference_place place, struc
                 say_static(places->config, ret);
         else
                 lkg_apiserver_node_says(places->apiserver, place, lkg_boottime_ns(), ret);
-        if (ret->says != LKG_SAYS_REFERENCE || is_allowed(places->config, &ret->reference))
+        if (ret->says != LKG_SAYS_REFERENCE ||
+            lkg_places_allow(places, ret->reference.ns, ret->reference.name))
                 return;
         ret->says = LKG_SAYS_INVALID;
         (void)snprintf(ret->fault, sizeof(ret->fault),
@@ -327,7 +319,7 @@ static void follow_saying(struct lkg_places *places, const struct lkg_places_kno
                 follow_configmap(places, known, &saying->reference, ret);
                 return;
         case LKG_SAYS_UNKNOWN: /* the object stays followed, because it may be named again, unless it is no longer allowed */
-                if (api->has_reference && !is_allowed(places->config, &api->reference))
+                if (api->has_reference && !lkg_places_allow(places, api->reference.ns, api->reference.name))
                         lkg_apiserver_unfollow(api);
                 say(ret, LKG_PLACES_UNKNOWN, saying->fault);
                 return;

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 
-#include <lkg/places.h>
+#include "apiserver.h"
 
 #define LOCAL_TEXT "local"
 #define SEEN_NAME  "reference" /* runtime directory: path of the file that was understood */
@@ -41,27 +41,20 @@ static void note_seen(struct lkg_remote_file *file)
         file->had_one = file->here = true;
 }
 
-static bool is_blank(char c)
+/* Without ASCII's white space at both ends. */
+static struct lkg_span trim(struct lkg_span text)
 {
-        return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/* Strips white space at both ends. */
-static const char *trim(const char *text, size_t *size)
-{
-        while (*size > 0 && is_blank(text[*size - 1]))
-                --*size;
-        while (*size > 0 && is_blank(*text)) {
-                text++;
-                --*size;
-        }
+        while (text.size > 0 && memchr(" \t\r\n", text.data[text.size - 1], 4))
+                text.size--;
+        while (text.size > 0 && memchr(" \t\r\n", *text.data, 4))
+                text = lkg_span(text.data + 1, text.size - 1);
         return text;
 }
 
-static int check_allowed(const struct lkg_remote_file_options *options,
-                         const struct lkg_configmap *configmap, struct lkg_error *err)
+static int check_allowed(const struct lkg_places *places, const struct lkg_configmap *configmap,
+                         struct lkg_error *err)
 {
-        if (lkg_reference_allowed(options->allowed, options->n_allowed, configmap->ns, configmap->name))
+        if (lkg_places_allow(places, configmap->ns, configmap->name))
                 return 0;
         return lkg_error_set(err, -EINVAL, NULL, "ConfigMap %s/%s is not one of remote.allowedSources",
                              configmap->ns, configmap->name);
@@ -78,60 +71,47 @@ static int resolve(const struct lkg_configmap *configmap, struct lkg_config_sour
         return r < 0 ? r : lkg_configmap_resolve(configmap, &reference, ret, err);
 }
 
-static int understand(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
-                      const char *text, size_t size, enum lkg_remote_file_says *ret_says,
-                      struct lkg_configmap *ret, struct lkg_config_source *ret_source, struct lkg_error *err)
+static enum lkg_remote_file_says understand(struct lkg_places *places, const char *text, size_t size,
+                                            struct lkg_configmap *ret, struct lkg_config_source *ret_source,
+                                            struct lkg_error *err)
 {
-        const struct lkg_configmap_options how = { .max_bytes = options->max_bytes, .from_file = true };
+        const struct lkg_configmap_options how = { .max_bytes = places->config->remote.max_bytes,
+                                                   .from_file = true };
+        struct lkg_remote_file *file = &places->file;
         LKG_CLEANUP(lkg_freep) char *why = NULL;
-        size_t left = size;
-        const char *word = trim(text, &left);
-        int r;
+        const struct lkg_span word = trim(lkg_span(text, size));
 
-        if (left == strlen(LOCAL_TEXT) && memcmp(word, LOCAL_TEXT, left) == 0) {
-                *ret_says = LKG_FILE_SAYS_LOCAL;
+        if (lkg_span_is(word, LOCAL_TEXT)) {
                 note_seen(file);
-                return 0;
+                return LKG_FILE_SAYS_LOCAL;
         }
-        if (left == 0) {
-                *ret_says = file->had_one ? LKG_FILE_SAYS_LOCAL : LKG_FILE_SAYS_NOTHING;
-                return lkg_error_set(err, 0, NULL, "%s is empty", file->path);
+        if (word.size == 0) {
+                (void)lkg_error_set(err, 0, NULL, "%s is empty", file->path);
+                return file->had_one ? LKG_FILE_SAYS_LOCAL : LKG_FILE_SAYS_NOTHING;
         }
-        *ret_says = LKG_FILE_SAYS_UNCLEAR;
-        r = lkg_admit_text(options->admission, LKG_ADMIT_OBJECT, file->path, text, size, &why);
-        if (r == -EKEYREJECTED) {
+        if (lkg_admit_text(places->options.admission, LKG_ADMIT_OBJECT, file->path, text, size, &why) < 0) {
                 (void)snprintf(err->message, sizeof(err->message), "%s is not read: %s", file->path, why);
                 file->known = false; /* it may be admitted later */
-                return 0;
+                return LKG_FILE_SAYS_UNCLEAR;
         }
-        if (r == 0)
-                r = lkg_configmap_parse(text, size, &how, ret, err);
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
-        r = check_allowed(options, ret, err);
-        if (r == 0)
-                r = resolve(ret, ret_source, err);
-        if (r < 0) {
+        if (lkg_configmap_parse(text, size, &how, ret, err) < 0)
+                return LKG_FILE_SAYS_UNCLEAR;
+        if (check_allowed(places, ret, err) < 0 || resolve(ret, ret_source, err) < 0) {
                 lkg_configmap_deinit(ret);
-                return r == -ENOMEM ? r : 0;
+                return LKG_FILE_SAYS_UNCLEAR;
         }
-        *ret_says = LKG_FILE_SAYS_CONFIGMAP;
         note_seen(file);
-        return 0;
+        return LKG_FILE_SAYS_CONFIGMAP;
 }
 
 /* The file is missing or cannot be read. */
-static int missing(struct lkg_remote_file *file, int code, enum lkg_remote_file_says *ret_says)
+static enum lkg_remote_file_says missing(struct lkg_remote_file *file, int code)
 {
-        if (code == -ENOMEM || code == -EMFILE || code == -ENFILE)
-                return code;
-        if (code == -ENOENT && file->had_one)
-                *ret_says = LKG_FILE_SAYS_LOCAL;
-        else
-                *ret_says = code == -ENOENT ? LKG_FILE_SAYS_NOTHING : LKG_FILE_SAYS_UNCLEAR;
         file->known = true;
         file->id = (struct lkg_file_id){ 0 };
-        return 1;
+        if (code == -ENOENT)
+                return file->had_one ? LKG_FILE_SAYS_LOCAL : LKG_FILE_SAYS_NOTHING;
+        return LKG_FILE_SAYS_UNCLEAR;
 }
 
 /* Return: should what looks like a reset be ignored for now? */
@@ -151,18 +131,13 @@ static bool too_early(struct lkg_remote_file *file, bool careful, enum lkg_remot
         return true;
 }
 
-static void name_limit(const struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
-                       struct lkg_error *err)
+/* Return: is there anything new? */
+static bool look(struct lkg_places *places, enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
+                 struct lkg_config_source *ret_source, struct lkg_error *err)
 {
-        (void)snprintf(err->message, sizeof(err->message),
-                       "%s has more bytes than remote.maxBytes, which is %zu", file->path,
-                       options->max_bytes);
-}
-
-static int look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
-                enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
-                struct lkg_config_source *ret_source, struct lkg_error *err)
-{
+        const struct lkg_places_options *options = &places->options;
+        const size_t max_bytes = places->config->remote.max_bytes;
+        struct lkg_remote_file *file = &places->file;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_file_id id = { 0 };
@@ -172,35 +147,36 @@ static int look(struct lkg_remote_file *file, const struct lkg_remote_file_optio
 
         lkg_way_deinit(&file->way);
         lkg_way_find(file->path, &file->way);
-        fd = lkg_open_trusted(AT_FDCWD, file->path, &st, err);
+        fd = lkg_need(lkg_open_trusted(AT_FDCWD, file->path, &st, err));
+        if (fd == -EMFILE || fd == -ENFILE)
+                return false;
         if (fd >= 0)
                 lkg_file_id_from_stat(&st, &id);
         if (file->known && lkg_file_id_equal(&id, &file->id))
-                return 0;
-        if (fd < 0)
-                return missing(file, fd, ret_says);
-        r = lkg_read_file(fd, options->max_bytes, &text, &size, err);
-        if (r == -ENOMEM)
-                return r;
+                return false;
+        if (fd < 0) {
+                *ret_says = missing(file, fd);
+                return true;
+        }
+        r = lkg_need(lkg_read_file(fd, max_bytes, &text, &size, err));
         if (options->unsettled && options->unsettled(file->path, options->userdata))
-                return 0; /* it will be checked again when it is complete */
+                return false; /* it will be checked again when it is complete */
         file->known = true;
         file->id = id;
-        if (r < 0) {
-                if (r == -EFBIG)
-                        name_limit(file, options, err);
-                *ret_says = LKG_FILE_SAYS_UNCLEAR;
-                return 1;
-        }
-        r = understand(file, options, text, size, ret_says, ret, ret_source, err);
-        return r < 0 ? r : 1;
+        if (r == -EFBIG)
+                (void)snprintf(err->message, sizeof(err->message),
+                               "%s has more bytes than remote.maxBytes, which is %zu", file->path,
+                               max_bytes);
+        *ret_says = r < 0 ? LKG_FILE_SAYS_UNCLEAR : understand(places, text, size, ret, ret_source, err);
+        return true;
 }
 
-int lkg_remote_file_look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
-                         enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
-                         struct lkg_config_source *ret_source, struct lkg_error *err)
+bool lkg_remote_file_look(struct lkg_places *places, const struct lkg_places_known *known,
+                          enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
+                          struct lkg_config_source *ret_source, struct lkg_error *err)
 {
-        int r = look(file, options, ret_says, ret, ret_source, err);
+        /* a reset would lose something: see LKG_BLANK_NS */
+        bool careful = !lkg_config_source_is_local(known->assigned);
 
-        return r > 0 && too_early(file, options->careful, *ret_says) ? 0 : r;
+        return look(places, ret_says, ret, ret_source, err) && !too_early(&places->file, careful, *ret_says);
 }

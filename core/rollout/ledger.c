@@ -60,40 +60,39 @@ static bool make_room(struct lkg_ledger *ledger)
         return false;
 }
 
-static int insert(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot,
-                  struct lkg_rollout_slot **ret)
+/* Return: NULL: there is no room. */
+static struct lkg_rollout_slot *insert(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot)
 {
         size_t at;
 
         if (ledger->n_items == LKG_SLOTS_KNOWN_MAX && !make_room(ledger)) {
                 ledger->too_many = true;
-                return -E2BIG;
+                return NULL;
         }
         at = place(ledger, slot->hash, slot->index);
-        if (LKG_RESERVE(ledger->items, ledger->n_items, ledger->n_allocated) < 0)
-                return -ENOMEM;
+        (void)lkg_need(LKG_RESERVE(ledger->items, ledger->n_items, ledger->n_allocated));
         memmove(&ledger->items[at + 1], &ledger->items[at], (ledger->n_items - at) * sizeof(*ledger->items));
         ledger->n_items++;
-        *ret = &ledger->items[at];
-        **ret = (struct lkg_rollout_slot){ .index = 0 };
-        return 0;
+        ledger->items[at] = (struct lkg_rollout_slot){ .index = 0 };
+        return &ledger->items[at];
 }
 
-int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, const char *list_version,
-                   uint64_t now_ns)
+void lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, const char *list_version,
+                    uint64_t now_ns)
 {
         struct lkg_rollout_slot *known = find(ledger, slot->hash, slot->index);
         uint64_t seen_ns, known_ns;
         bool same;
-        int r;
 
-        if (!known && (r = insert(ledger, slot, &known)) < 0)
-                return r;
+        if (!known)
+                known = insert(ledger, slot);
+        if (!known)
+                return;
         known->listed = true;
         /* An event that crossed with a newer answer, or a list that did. */
         if (lkg_version_compare(slot->version, known->version) == LKG_VERSION_OLDER &&
             (!list_version || lkg_version_compare(list_version, known->version) == LKG_VERSION_OLDER))
-                return 0;
+                return;
         same = strcmp(known->version, slot->version) == 0;
         seen_ns = same && known->seen_ns ? known->seen_ns : now_ns;
         known_ns = same && known->known_ns ? known->known_ns : now_ns;
@@ -101,7 +100,6 @@ int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slo
         known->seen_ns = seen_ns;
         known->known_ns = known_ns;
         known->listed = true;
-        return 0;
 }
 
 void lkg_ledger_remove(struct lkg_ledger *ledger, const char *hash, unsigned index)

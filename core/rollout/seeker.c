@@ -160,8 +160,7 @@ static void put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, 
 {
         const struct lkg_rollout_slot *mine;
 
-        if (lkg_ledger_put(&seeker->ledger, slot, list_version, now_ns) == -ENOMEM)
-                seeker->must_list = true;
+        lkg_ledger_put(&seeker->ledger, slot, list_version, now_ns);
         mine = my_slot(seeker);
         if (seeker->granted && !mine)
                 seeker->granted = false;

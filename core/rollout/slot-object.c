@@ -40,20 +40,13 @@ const char *lkg_slot_state_name(enum lkg_rollout_slot_state state)
         return state_names[state];
 }
 
-int lkg_rollout_id_seal(struct lkg_rollout_id *id)
+void lkg_rollout_id_seal(struct lkg_rollout_id *id)
 {
+        LKG_CLEANUP(lkg_freep) char *text = lkg_format("%s/%s/%s", id->uid, id->sha256, id->key);
         char digest[LKG_SHA256_HEX];
-        char *text;
-        int n = asprintf(&text, "%s/%s/%s", id->uid, id->sha256, id->key), r;
 
-        if (n < 0)
-                return -ENOMEM;
-        r = lkg_sha256_hex(text, (size_t)n, digest);
-        free(text);
-        if (r < 0)
-                return r;
+        (void)lkg_need(lkg_sha256_hex(text, strlen(text), digest));
         (void)snprintf(id->hash, sizeof(id->hash), "%.16s", digest);
-        return 0;
 }
 
 void lkg_slot_name(const struct lkg_rollout_slot *slot, char ret[static LKG_SLOT_HASH + 8])
@@ -227,10 +220,9 @@ static int check_name(const struct lkg_value *metadata, const struct texts *in,
                 r = take_identifier(in, "sha256", id.sha256, sizeof(id.sha256), true, err);
         if (r == 0)
                 r = take_number(in, "slot", LKG_SLOTS_MAX - 1, &slot->index, err);
-        if (r == 0)
-                r = lkg_rollout_id_seal(&id);
         if (r < 0)
                 return r;
+        lkg_rollout_id_seal(&id);
         memcpy(slot->uid, id.uid, sizeof(slot->uid));
         memcpy(slot->key, id.key, sizeof(slot->key));
         memcpy(slot->hash, id.hash, sizeof(slot->hash));

@@ -54,10 +54,9 @@ int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *ob
                 r = lkg_configmap_resolve(&configmap, &fleet->reference, &source, err);
         if (r == 0) /* without a content there is no rollout */
                 r = lkg_configmap_payload(&configmap, fleet->reference.key, &text, &size, err);
-        if (r == 0)
-                r = lkg_rollout_id_of(&source, &fleet->id);
-        if (lkg_tool_need(r) < 0)
+        if (r < 0)
                 return r;
+        lkg_rollout_id_of(&source, &fleet->id);
         lkg_rollout_decide(&configmap, "", &fleet->rollout);
         lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
         return 0;
@@ -86,8 +85,7 @@ void lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list)
                     lkg_slot_read(fleet->slot_kind, item, &slot, &wrong) < 0)
                         fleet->n_no_slots++;
                 else
-                        (void)lkg_tool_need(
-                                lkg_ledger_put(&fleet->ledger, &slot, /* list_version= */ NULL, 0));
+                        lkg_ledger_put(&fleet->ledger, &slot, /* list_version= */ NULL, 0);
         }
         lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
 }

@@ -185,9 +185,7 @@ static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configma
                 return LKG_TOOL_DIFFERENT;
         }
         judge_rollout(tool->options.remote, configmap, report);
-        r = lkg_remote_base_new(configmap, &source, &trial_settings, ret, report);
-        if (r < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));
+        *ret = lkg_remote_base_new(configmap, &source, &trial_settings, report);
         return (*ret)->text ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
 }
 

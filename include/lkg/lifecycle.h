@@ -456,8 +456,8 @@ bool lkg_lifecycle_serves_tried(const struct lkg_lifecycle *l, const struct lkg_
 /** lkg_lifecycle_say_assigned() - the id of what is assigned, or "local"; a rollback's pin ends when it changes. */
 void lkg_lifecycle_say_assigned(const struct lkg_pointers *p, char ret[static LKG_SOURCE_ID_MAX + 1]);
 
-/** lkg_rollout_id_of() - the rollout of this content. Return: 0; -ENOMEM. */
-int lkg_rollout_id_of(const struct lkg_config_source *source, struct lkg_rollout_id *ret);
+/** lkg_rollout_id_of() - the rollout of this content. */
+void lkg_rollout_id_of(const struct lkg_config_source *source, struct lkg_rollout_id *ret);
 
 /**
  * lkg_lifecycle_slot_outcome() - what has become of the content @sha256 of ConfigMap @uid on this node, for its slot.

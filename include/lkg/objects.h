@@ -47,7 +47,7 @@ int lkg_reference_from_node_source(const struct lkg_value *source, struct lkg_re
  * as JSON, `namespace/name[/key]`, or `local`; surrounding white space is ignored. Empty text is -EINVAL
  * (the caller handles an absent annotation), and so is the text `null`: only the word `local` resets.
  *
- * Return: 0; -EINVAL as above, quoting at most LKG_QUOTE_MAX bytes; -ENOMEM.
+ * Return: 0; -EINVAL as above, quoting at most LKG_QUOTE_MAX bytes.
  */
 int lkg_reference_from_text(const char *text, size_t size, struct lkg_reference *ret, struct lkg_error *err);
 
@@ -100,7 +100,7 @@ struct lkg_configmap_options {
  *
  * Return: 0; -ENODATA: a file that means the local configuration; -EFBIG: over max_bytes, or too big when
  * written as a checkpoint; -EINVAL (another kind, no namespace or name, an identifier that must not become a
- * path); -EBADMSG (cannot be decoded: line and column in @err); -ENOMEM.
+ * path); -EBADMSG (cannot be decoded: line and column in @err).
  */
 int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configmap_options *options,
                         struct lkg_configmap *ret, struct lkg_error *err);
@@ -110,7 +110,7 @@ int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configma
  * @object: shared, never changed
  *
  * The receiver of the bytes has limited their number.
- * Return: 0; -EFBIG, -EINVAL and -ENOMEM as above.
+ * Return: 0; -EFBIG and -EINVAL as above.
  */
 int lkg_configmap_from_value(const struct lkg_value *object, struct lkg_configmap *ret,
                              struct lkg_error *err);
@@ -124,7 +124,7 @@ void lkg_configmap_deinit(struct lkg_configmap *configmap);
  * reference.
  *
  * Return: 0; -EINVAL: the object is not the one that @reference names (namespace, name, uid: "invalid
- * ObjectReference, UID ... does not match UID of downloaded ConfigMap ...") or the id is too long; -ENOMEM.
+ * ObjectReference, UID ... does not match UID of downloaded ConfigMap ...") or the id is too long.
  */
 int lkg_configmap_resolve(const struct lkg_configmap *configmap, const struct lkg_reference *reference,
                           struct lkg_config_source *ret, struct lkg_error *err);
@@ -240,7 +240,7 @@ struct lkg_guard {
  * absent leaves are allowed. A document deeper than LKG_GUARD_DEPTH_MAX is refused. With the profile, a
  * field that is in no table is denied, too, unless the kind has no tables.
  *
- * Return: number of findings, or -ENOMEM.
+ * Return: number of findings.
  */
 int lkg_guard_check(const struct lkg_guard *guard, const struct lkg_value *remote,
                     const struct lkg_value *base, struct lkg_report *report);
@@ -284,7 +284,7 @@ struct lkg_node_object {
 
 /**
  * lkg_node_read() - read @object, a Node of the API server.
- * Return: 0; -EINVAL: uid or name is missing or unsafe, or it is not the node @name; -ENOMEM.
+ * Return: 0; -EINVAL: uid or name is missing or unsafe, or it is not the node @name.
  */
 int lkg_node_read(const struct lkg_value *object, const char *name, struct lkg_node_object *ret,
                   struct lkg_error *err);
@@ -314,19 +314,17 @@ struct lkg_remote_base {
  * @configmap: taken over
  * @report:    why it cannot be used, errors LKG6004 (no payload) and LKG6005 (trial fields); it is bad then
  *
- * Return: 0, even if it cannot be used (text is NULL, or @report has an error); -ENOMEM.
+ * Return: never NULL; it cannot be used if its text is NULL, or @report has an error.
  */
-int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config_source *source,
-                        const struct lkg_trial_settings *settings, struct lkg_remote_base **ret,
-                        struct lkg_report *report);
-/**
- * lkg_remote_base_missing() - a base that should be followed but cannot be loaded, because of @fault. NULL =
- * no memory.
- */
+struct lkg_remote_base *lkg_remote_base_new(struct lkg_configmap *configmap,
+                                            const struct lkg_config_source *source,
+                                            const struct lkg_trial_settings *settings,
+                                            struct lkg_report *report);
+/** lkg_remote_base_missing() - a base that should be followed but cannot be loaded, because of @fault. */
 struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *source, const char *fault);
 struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base);
 
-/** lkg_remote_base_file() - `namespace/name:key`, as in findings. Heap; NULL = no memory. */
+/** lkg_remote_base_file() - `namespace/name:key`, as in findings. Heap. */
 char *lkg_remote_base_file(const struct lkg_config_source *source);
 
 /** lkg_remote_base_stack() - for lkg_stack_over(); borrows from @base. */

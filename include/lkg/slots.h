@@ -63,8 +63,8 @@ struct lkg_rollout_id {
         char version[LKG_SLOT_TEXT_MAX]; /* resourceVersion, for people */
         char hash[LKG_SLOT_HASH];        /* of uid, sha256 and key: names the slots */
 };
-/** lkg_rollout_id_seal() - set the hash, when all other members are set. Return: 0; -ENOMEM. */
-int lkg_rollout_id_seal(struct lkg_rollout_id *id);
+/** lkg_rollout_id_seal() - set the hash, when all other members are set. */
+void lkg_rollout_id_seal(struct lkg_rollout_id *id);
 
 enum lkg_rollout_slot_state { LKG_SLOT_FREE, LKG_SLOT_HELD, LKG_SLOT_FAILED };
 const char *lkg_slot_state_name(enum lkg_rollout_slot_state state); /* "free", "held", "failed" */
@@ -130,10 +130,9 @@ void lkg_ledger_deinit(struct lkg_ledger *ledger);
  * lkg_ledger_put() - @slot is in this state.
  * @list_version: it is from a list of this resourceVersion ("" = unknown), which knows better than everything that is not newer, also
  *                where the object has an older version than before (etcd was restored); NULL = from a watch or an answer
- * Return: 0; -ENOMEM; -E2BIG.
  */
-int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, const char *list_version,
-                   uint64_t now_ns);
+void lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, const char *list_version,
+                    uint64_t now_ns);
 void lkg_ledger_remove(struct lkg_ledger *ledger, const char *hash, unsigned index);
 const struct lkg_rollout_slot *lkg_ledger_find(const struct lkg_ledger *ledger, const char *hash,
                                                unsigned index);

@@ -354,8 +354,7 @@ static void read_objects(void)
                                 lkg_configmap_deinit(&configmap);
                                 continue;
                         }
-                        if (lkg_remote_base_new(&configmap, &source, &settings, &base, &report) < 0)
-                                abort();
+                        base = lkg_remote_base_new(&configmap, &source, &settings, &report);
                         lkg_remote_base_free(base);
                 }
         }

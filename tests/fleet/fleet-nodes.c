@@ -230,8 +230,7 @@ static bool has_slot(struct node *node)
 
         if (!node->limits.max_in_trial || !lkg_config_source_equal(&node->limits_of, &p->assigned))
                 return true;
-        if (lkg_rollout_id_of(&p->assigned, &wish.id) < 0)
-                abort();
+        lkg_rollout_id_of(&p->assigned, &wish.id);
         wish.any = wants && !lkg_config_source_same_content(&p->assigned, &p->good.source);
         wish.newest = lkg_config_source_same_content(&p->assigned, lkg_places_newest(node->places));
         wish.max_in_trial = node->limits.max_in_trial;

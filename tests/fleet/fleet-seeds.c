@@ -258,8 +258,7 @@ static struct lkg_rollout_id id_of(const struct lkg_config_source *source)
 {
         struct lkg_rollout_id id;
 
-        if (lkg_rollout_id_of(source, &id) < 0)
-                abort();
+        lkg_rollout_id_of(source, &id);
         return id;
 }
 

@@ -18,7 +18,7 @@ static struct lkg_rollout_id wanted(void)
                 .ns = "kube-system", .name = "config", .uid = "uid-1", .key = "kubelet", .sha256 = "aa"
         };
 
-        FUZZ_CHECK(lkg_rollout_id_seal(&id) == 0);
+        lkg_rollout_id_seal(&id);
         return id;
 }
 

@@ -165,7 +165,7 @@ bool place_set_remote(struct place *p, const char *text, size_t size)
                 if (lkg_configmap_parse(object.data, object.size, &options, &configmap, NULL) < 0)
                         return false;
                 CHECK(lkg_configmap_resolve(&configmap, &reference, &source, NULL) == 0);
-                CHECK(lkg_remote_base_new(&configmap, &source, &settings, &base, &report) == 0);
+                base = lkg_remote_base_new(&configmap, &source, &settings, &report);
                 if (!base->text) {
                         lkg_remote_base_free(base);
                         return false;

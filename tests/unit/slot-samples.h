@@ -13,7 +13,7 @@ static inline struct lkg_rollout_id make_id(const char *content)
         };
 
         (void)snprintf(id.sha256, sizeof(id.sha256), "%s", content);
-        assert_int_equal(lkg_rollout_id_seal(&id), 0);
+        lkg_rollout_id_seal(&id);
         return id;
 }
 

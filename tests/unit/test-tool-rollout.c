@@ -203,7 +203,7 @@ TEST_WITH(test_its_states, set_up, tear_down)
         for (unsigned i = 0; i <= LKG_SLOTS_KNOWN_MAX;
              i++) { /* of five contents; the nodes take none then */
                 (void)snprintf(f->fleet.id.sha256, sizeof(f->fleet.id.sha256), "%u", i / LKG_SLOTS_MAX);
-                assert_int_equal(lkg_rollout_id_seal(&f->fleet.id), 0);
+                lkg_rollout_id_seal(&f->fleet.id);
                 put_slot(f, &list, i % LKG_SLOTS_MAX, LKG_SLOT_FREE, "", 1, "");
         }
         take_slots(f, &list);
@@ -223,7 +223,7 @@ TEST_WITH(test_another_content, set_up, tear_down)
         assert_int_equal(take_configmap(f, LIMITS), 0);
         id = f->fleet.id;
         (void)strcpy(f->fleet.id.sha256, "00");
-        assert_int_equal(lkg_rollout_id_seal(&f->fleet.id), 0);
+        lkg_rollout_id_seal(&f->fleet.id);
         put_slot(f, &list, 0, LKG_SLOT_FAILED, "worker-1", 0, "why");
         f->fleet.id = id;
         take_slots(f, &list);
