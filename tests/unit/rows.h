@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Questions and answers in files: rows/NAME.rows.
+ *
+ *     # a comment
+ *     == OPERATION ARGUMENT...
+ *     INPUT => OUTPUT
+ *
+ * An operation is a function from an input to a text; a program has a table of them. In both, \n \t \\ \xNN and \s (a space at an
+ * end) stand for bytes. Inputs of several parts have ` ++ ` between them.
+ *
+ * LKG_ROWS_WRITE=1 writes what is answered now into the file; read the difference before you commit it.
+ */
+#pragma once
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <lkg/text.h>
+
+#include "unit.h"
+
+#define ROWS_PARTS_MAX 12
+
+/* What a row asks: bytes with a NUL behind, its parts, and the arguments of its section. */
+struct question {
+        const char *text;
+        size_t size;
+        const char *parts[ROWS_PARTS_MAX];
+        size_t n_parts;
+        const char *args[ROWS_PARTS_MAX];
+        size_t n_args;
+};
+
+struct operation {
+        const char *name;
+        void (*answer)(const struct question *q, struct lkg_buf *ret);
+};
+
+/* Is @name among the arguments? */
+static inline bool rows_has(const struct question *q, const char *name)
+{
+        for (size_t i = 0; i < q->n_args; i++)
+                if (strcmp(q->args[i], name) == 0)
+                        return true;
+        return false;
+}
+
+/* The value of the argument `name=VALUE`; @otherwise without one. */
+static inline const char *rows_arg(const struct question *q, const char *name, const char *otherwise)
+{
+        size_t size = strlen(name);
+
+        for (size_t i = 0; i < q->n_args; i++)
+                if (strncmp(q->args[i], name, size) == 0 && q->args[i][size] == '=')
+                        return q->args[i] + size + 1;
+        return otherwise;
+}
+
+static inline unsigned rows_number(const struct question *q, const char *name)
+{
+        return (unsigned)strtoul(rows_arg(q, name, "0"), NULL, 10);
+}
+
+/* In place. Return: the size. */
+static inline size_t rows_decode(char *text)
+{
+        char *to = text;
+
+        for (const char *from = text; *from; from++) {
+                if (*from != '\\') {
+                        *to++ = *from;
+                } else if (*++from == 'x') {
+                        const char digits[] = { from[1], from[2], '\0' };
+
+                        *to++ = (char)strtoul(digits, NULL, 16);
+                        from += 2;
+                } else {
+                        *to++ = (char)(*from == 'n'   ? '\n'
+                                       : *from == 't' ? '\t'
+                                       : *from == 's' ? ' '
+                                                      : *from);
+                }
+        }
+        *to = '\0';
+        return (size_t)(to - text);
+}
+
+static inline void rows_encode(const char *text, size_t size, struct lkg_buf *ret)
+{
+        while (size > 0 && text[size - 1] == '\n')
+                size--;
+        for (size_t i = 0; i < size; i++) {
+                unsigned char c = (unsigned char)text[i];
+
+                if (c == '\n' || c == '\t' || c == '\\')
+                        lkg_buf_printf(ret, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : c);
+                else if (c == ' ' && (i == 0 || i + 1 == size))
+                        lkg_buf_puts(ret, "\\s");
+                else if (c < ' ' || c >= 0x7f)
+                        lkg_buf_printf(ret, "\\x%02x", c);
+                else
+                        lkg_buf_putc(ret, (char)c);
+        }
+        lkg_buf_puts(ret, "");
+}
+
+static inline size_t rows_split(char *text, const char *between, const char **ret)
+{
+        size_t n = 0;
+
+        for (char *next; text; text = next) {
+                assert_true(n < ROWS_PARTS_MAX);
+                next = strstr(text, between);
+                ret[n++] = text;
+                if (next) {
+                        *next = '\0';
+                        next += strlen(between);
+                }
+        }
+        return n;
+}
+
+static inline const struct operation *rows_operation(const struct operation *operations, const char *name)
+{
+        while (operations->name && strcmp(operations->name, name) != 0)
+                operations++;
+        if (!operations->name)
+                fail_msg("no operation '%s'", name);
+        return operations;
+}
+
+/* What @operation says to the left side of a row. */
+static inline char *rows_ask(const struct operation *operation, struct question *q, const char *input)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = strdup(input);
+        LKG_CLEANUP(lkg_freep) char *parts = strdup(input);
+        struct lkg_buf ret = LKG_BUF_INIT;
+
+        assert_non_null(text);
+        assert_non_null(parts);
+        q->text = text;
+        q->size = rows_decode(text);
+        q->n_parts = rows_split(parts, " ++ ", q->parts);
+        for (size_t i = 0; i < q->n_parts; i++)
+                (void)rows_decode((char *)q->parts[i]);
+        operation->answer(q, &said);
+        rows_encode(said.data, said.size, &ret);
+        assert_false(lkg_buf_failed(&said) || lkg_buf_failed(&ret));
+        return lkg_buf_steal(&ret, NULL);
+}
+
+/* Every row of a file. @operations end with a row of zeros. */
+static inline void rows_check(const char *path, const struct operation *operations)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf written = LKG_BUF_INIT;
+        const struct operation *operation = NULL;
+        LKG_CLEANUP(lkg_freep) char *line = NULL;
+        LKG_CLEANUP(lkg_freep) char *header = NULL;
+        unsigned number = 0, n_rows = 0, n_wrong = 0;
+        FILE *file = fopen(path, "re");
+        struct question q = { 0 };
+        size_t room = 0;
+        ssize_t size;
+
+        if (!file)
+                fail_msg("%s cannot be read", path);
+        while ((size = getline(&line, &room, file)) > 0) {
+                char *arrow = strstr(line, " =>");
+
+                line[size - 1] = '\0';
+                number++;
+                if (strncmp(line, "== ", 3) == 0) {
+                        lkg_buf_printf(&written, "%s\n", line);
+                        free(header);
+                        header = strdup(line + 3);
+                        q.n_args = rows_split(header, " ", q.args);
+                        operation = rows_operation(operations, q.args[0]);
+                } else if (!arrow || *line == '#') {
+                        lkg_buf_printf(&written, "%s\n", line);
+                } else {
+                        const char *want = arrow[3] ? arrow + 4 : "";
+                        LKG_CLEANUP(lkg_freep) char *got = NULL;
+
+                        *arrow = '\0';
+                        assert_non_null(operation);
+                        got = rows_ask(operation, &q, line);
+                        lkg_buf_printf(&written, "%s =>%s%s\n", line, *got ? " " : "", got);
+                        n_rows++;
+                        if (strcmp(got, want) == 0)
+                                continue;
+                        n_wrong++;
+                        print_error("%s:%u: %s\n  got  %s\n  want %s\n", path, number, line, got, want);
+                }
+        }
+        (void)fclose(file);
+        assert_true(n_rows > 0);
+        if (getenv("LKG_ROWS_WRITE")) {
+                file = fopen(path, "we");
+                assert_non_null(file);
+                assert_int_equal(fwrite(written.data, 1, written.size, file), written.size);
+                assert_int_equal(fclose(file), 0);
+        }
+        assert_int_equal(n_wrong, 0);
+}
+
+#define ROWS(name, operations)                                             \
+        TEST(test_rows_of_##name)                                          \
+        {                                                                  \
+                rows_check(TEST_DIR "/rows/" #name ".rows", (operations)); \
+        }
