@@ -7,7 +7,7 @@
  *     INPUT => OUTPUT
  *
  * An operation is a function from an input to a text; a program has a table of them. In both, \n \t \\ \xNN and \s (a space at an
- * end) stand for bytes. Inputs of several parts have ` ++ ` between them.
+ * end) stand for bytes; in an input, \{30:TEXT} is a text thirty times. Inputs of several parts have ` ++ ` between them.
  *
  * LKG_ROWS_WRITE=1 writes what is answered now into the file; read the difference before you commit it.
  */
@@ -63,28 +63,41 @@ static inline unsigned rows_number(const struct question *q, const char *name)
         return (unsigned)strtoul(rows_arg(q, name, "0"), NULL, 10);
 }
 
-/* In place. Return: the size. */
-static inline size_t rows_decode(char *text)
+/* What @text stands for, with a NUL behind; the caller frees it. */
+static inline char *rows_decode(const char *text, size_t *ret_size)
 {
-        char *to = text;
+        struct lkg_buf buf = LKG_BUF_INIT;
 
-        for (const char *from = text; *from; from++) {
-                if (*from != '\\') {
-                        *to++ = *from;
-                } else if (*++from == 'x') {
-                        const char digits[] = { from[1], from[2], '\0' };
+        while (*text) {
+                char c = *text++;
 
-                        *to++ = (char)strtoul(digits, NULL, 16);
-                        from += 2;
-                } else {
-                        *to++ = (char)(*from == 'n'   ? '\n'
-                                       : *from == 't' ? '\t'
-                                       : *from == 's' ? ' '
-                                                      : *from);
+                if (c == '\\' && *text == 'x') {
+                        const char digits[] = { text[1], text[2], '\0' };
+
+                        c = (char)strtoul(digits, NULL, 16);
+                        text += 3;
+                } else if (c == '\\' && *text == '{') {
+                        char *of, *end;
+                        unsigned long n = strtoul(text + 1, &of, 10);
+                        LKG_CLEANUP(lkg_freep) char *piece = NULL;
+
+                        end = strchr(of, '}');
+                        assert_non_null(end);
+                        piece = strndup(of + 1, (size_t)(end - of) - 1);
+                        for (; n > 0; n--)
+                                lkg_buf_puts(&buf, piece);
+                        text = end + 1;
+                        continue;
+                } else if (c == '\\') {
+                        c = *text++;
+                        c = (char)(c == 'n' ? '\n' : c == 't' ? '\t' : c == 's' ? ' ' : c);
                 }
+                lkg_buf_putc(&buf, c);
         }
-        *to = '\0';
-        return (size_t)(to - text);
+        *ret_size = buf.size;
+        lkg_buf_putc(&buf, '\0');
+        assert_false(lkg_buf_failed(&buf));
+        return lkg_buf_steal(&buf, NULL);
 }
 
 static inline void rows_encode(const char *text, size_t size, struct lkg_buf *ret)
@@ -135,19 +148,20 @@ static inline const struct operation *rows_operation(const struct operation *ope
 static inline char *rows_ask(const struct operation *operation, struct question *q, const char *input)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = strdup(input);
+        LKG_CLEANUP(lkg_freep) char *text = rows_decode(input, &q->size);
         LKG_CLEANUP(lkg_freep) char *parts = strdup(input);
         struct lkg_buf ret = LKG_BUF_INIT;
+        size_t size;
 
-        assert_non_null(text);
         assert_non_null(parts);
         q->text = text;
-        q->size = rows_decode(text);
         q->n_parts = rows_split(parts, " ++ ", q->parts);
         for (size_t i = 0; i < q->n_parts; i++)
-                (void)rows_decode((char *)q->parts[i]);
+                q->parts[i] = rows_decode(q->parts[i], &size);
         operation->answer(q, &said);
         rows_encode(said.data, said.size, &ret);
+        for (size_t i = 0; i < q->n_parts; i++)
+                free((char *)q->parts[i]);
         assert_false(lkg_buf_failed(&said) || lkg_buf_failed(&ret));
         return lkg_buf_steal(&ret, NULL);
 }

@@ -14,28 +14,6 @@ static const char *diff(const char *a, const char *b)
         return buf.data;
 }
 
-TEST(test_forms)
-{
-        assert_string_equal(diff("x\n", "x\n"), "");
-        assert_string_equal(diff("", ""), "");
-        assert_string_equal(diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n"),
-                            "--- a\n+++ b\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
-        assert_string_equal(diff("", "a\nb\n"), "--- a\n+++ b\n@@ -0,0 +1,2 @@\n+a\n+b\n");
-        assert_string_equal(diff("a\nb\n", ""), "--- a\n+++ b\n@@ -1,2 +0,0 @@\n-a\n-b\n");
-        assert_string_equal(diff("a\n", "b\n"), "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n");
-        assert_string_equal(diff("a", "a\n"),
-                            "--- a\n+++ b\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n");
-        assert_string_equal(diff("a\nb", "a\nc"),
-                            "--- a\n+++ b\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n"
-                            "\\ No newline at end of file\n");
-        /* six lines between two changes: one hunk; seven: two */
-        assert_string_equal(diff("a\n1\n2\n3\n4\n5\n6\nb\n", "A\n1\n2\n3\n4\n5\n6\nB\n"),
-                            "--- a\n+++ b\n@@ -1,8 +1,8 @@\n-a\n+A\n 1\n 2\n 3\n 4\n 5\n 6\n-b\n+B\n");
-        assert_string_equal(
-                diff("a\n1\n2\n3\n4\n5\n6\n7\nb\n", "A\n1\n2\n3\n4\n5\n6\n7\nB\n"),
-                "--- a\n+++ b\n@@ -1,4 +1,4 @@\n-a\n+A\n 1\n 2\n 3\n@@ -6,4 +6,4 @@\n 5\n 6\n 7\n-b\n+B\n");
-}
-
 /* Applies a unified diff without searching: its positions must match exactly. */
 static char *apply(const char *text, const char *patch)
 {

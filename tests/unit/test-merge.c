@@ -1,69 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON merge patch, as the component's library applies it; origins and shadows; cost.
+ * Merging and patching in place, with shared parts, at every depth; the results are in rows/documents.rows.
  * Rule: docs/specification.md 3.4.
  */
 #include "config-helpers.h"
 
-static const struct {
-        const char *base, *patch, *want;
-        bool unstable; /* the library's exception: applied again, a list replaces a list */
-} cases[] = {
-        /* RFC 7386, appendix A, where the library agrees with it */
-        { "{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
-        { "{\"a\":\"b\"}", "{\"b\":\"c\"}", "{\"a\":\"b\",\"b\":\"c\"}" },
-        { "{\"a\":\"b\"}", "{\"a\":null}", "{}" },
-        { "{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}" },
-        { "{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
-        { "{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}" },
-        { "{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}", "{\"a\":{\"b\":\"d\"}}" },
-        { "{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}" },
-        { "{\"e\":null}", "{\"a\":1}", "{\"a\":1,\"e\":null}" },
-        { "{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}" },
-        /* null with nothing to remove */
-        { "{}", "{\"a\":null}", "{}" },
-        { "{\"a\":{\"b\":{\"c\":1,\"d\":2}}}", "{\"a\":{\"b\":{\"c\":null}}}", "{\"a\":{\"b\":{\"d\":2}}}" },
-        { "{\"a\":1}", "{\"a\":{\"b\":null,\"c\":{\"d\":null}}}", "{\"a\":{\"c\":{}}}" },
-        /* lists: null members of maps are removed, null items stay, unless the list replaces a map */
-        { "{\"a\":[{\"b\":1}]}", "{\"a\":[{\"b\":null}]}", "{\"a\":[{}]}" },
-        { "{}", "{\"a\":[null,{\"b\":null,\"c\":[null,{\"d\":null}]}]}",
-          "{\"a\":[null,{\"c\":[null,{}]}]}" },
-        { "{\"a\":{\"x\":1}}", "{\"a\":[{\"b\":null}]}", "{\"a\":[{\"b\":null}]}", true },
-        /* empty collections */
-        { "{\"a\":{\"b\":1}}", "{\"a\":{}}", "{\"a\":{\"b\":1}}" },
-        { "{\"a\":[1]}", "{\"a\":[]}", "{\"a\":[]}" },
-        { "{\"a\":[1]}", "{\"a\":{}}", "{\"a\":{}}" },
-        { "{\"a\":null}", "{\"a\":{}}", "{\"a\":{}}" },
-        { "{\"a\":1}", "{}", "{\"a\":1}" },
-        /* keys are bytes; directives are plain keys */
-        { "{\"\":1}", "{\"\":null}", "{}" },
-        { "{\"maxPods\":1}", "{\"maxpods\":2}", "{\"maxPods\":1,\"maxpods\":2}" },
-        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\"}}",
-          "{\"a\":{\"$patch\":\"replace\",\"b\":1}}" },
-        /* documents that are not maps */
-        { "{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]" },
-        { "[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}" },
-        { "\"x\"", "{\"a\":null}", "{}" },
-};
-
-TEST(test_table)
-{
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_value *base = doc(cases[i].base), *patch = doc(cases[i].patch), *merged = NULL,
-                                 *twice = NULL;
-                const char *before = json(base);
-
-                merged = lkg_merge_json(base, patch);
-                assert_string_equal(json(merged), cases[i].want);
-                assert_string_equal(json(base), before); /* inputs are never changed */
-                twice = lkg_merge_json(merged, patch);
-                assert_int_equal(lkg_value_equal(merged, twice), !cases[i].unstable); /* idempotent */
-                lkg_value_unref(base);
-                lkg_value_unref(patch);
-                lkg_value_unref(merged);
-                lkg_value_unref(twice);
-        }
-}
+#include "core/layers/layers.h"
 
 /* A running result that is changed in place is the same, and what others hold of it does not change. */
 TEST(test_into)
@@ -96,32 +38,6 @@ TEST(test_into)
         lkg_value_unref(kept);
         lkg_value_unref(running);
         lkg_value_unref(plain);
-}
-
-TEST(test_shadows)
-{
-        struct lkg_value *base = doc("a: 1\nb: {c: 2}\nd: {x: 1}\n");
-        struct lkg_value *one = doc("a: 10\nb: {c: 20}\nd: 5\n"), *two = doc("a: 100\nd: null\n");
-        struct lkg_value *m1 = NULL, *m2 = NULL;
-        const struct lkg_value *a;
-
-        m1 = lkg_merge_json(base, one);
-        m2 = lkg_merge_json(m1, two);
-        a = lkg_map_get(m2, "a");
-        assert_string_equal(json(a), "100");
-        assert_string_equal(json(lkg_value_shadowed(a)), "10");
-        assert_string_equal(json(lkg_value_shadowed(lkg_value_shadowed(a))), "1");
-        assert_null(lkg_value_shadowed(lkg_value_shadowed(lkg_value_shadowed(a))));
-        assert_string_equal(json(lkg_value_shadowed(lkg_value_get_pointer(m2, "b.c"))), "2");
-        assert_string_equal(json(lkg_value_shadowed(lkg_map_get(m1, "d"))), "{\"x\":1}");
-        assert_null(lkg_map_get(m2, "d"));
-        assert_null(lkg_value_shadowed(lkg_map_get(one, "a"))); /* the patch itself is not affected */
-        lkg_value_unref(base);
-        lkg_value_unref(one);
-        lkg_value_unref(two);
-        assert_string_equal(json(lkg_value_shadowed(a)), "10"); /* kept alive by the result */
-        lkg_value_unref(m1);
-        lkg_value_unref(m2);
 }
 
 TEST(test_unchanged_is_shared)
@@ -165,4 +81,54 @@ TEST(test_deep_merge)
         lkg_value_unref(tree[0]);
         lkg_value_unref(tree[1]);
         lkg_value_unref(merged);
+}
+
+static char *nested(size_t depth)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        for (size_t i = 0; i < depth; i++)
+                lkg_buf_puts(&buf, "{\"a\":");
+        lkg_buf_puts(&buf, "[{\"b\":null}]");
+        for (size_t i = 0; i < depth; i++)
+                lkg_buf_putc(&buf, '}');
+        return lkg_buf_steal(&buf, NULL);
+}
+
+/* Merging and pruning use no stack that grows with the document. */
+TEST(test_deep_strategic_merge)
+{
+        LKG_CLEANUP(lkg_freep) char *text = nested(900);
+        struct lkg_value *deep = doc(text), *none = doc("{\"a\":1}"), *merged = NULL;
+        struct lkg_report report = LKG_REPORT_INIT;
+
+        assert_int_equal(lkg_merge_strategic(deep, deep, &report, &merged), 0);
+        assert_true(lkg_value_equal(deep, merged));
+        lkg_value_unref(merged);
+        assert_int_equal(lkg_merge_strategic(none, deep, &report, &merged), 0);
+        assert_false(lkg_value_equal(deep, merged));
+        lkg_value_unref(merged);
+        lkg_value_unref(deep);
+        lkg_value_unref(none);
+}
+
+/* Each copy of /a below itself doubles the tree: forty of them would make 10^12 values. */
+TEST(test_copies_are_bounded)
+{
+        struct lkg_buf text = LKG_BUF_INIT;
+        struct lkg_value *base = doc("{\"a\":{\"x\":1}}"), *patch, *result = NULL;
+        struct lkg_report report = LKG_REPORT_INIT;
+
+        for (unsigned i = 0; i < 40; i++)
+                lkg_buf_printf(&text, "%s{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/c%u\"}",
+                               i ? "," : "[", i);
+        lkg_buf_puts(&text, "]");
+        patch = doc_from(text.data, 0);
+        assert_int_equal(lkg_patch_json(base, patch, &report, &result), -EBADMSG);
+        assert_null(result);
+        assert_non_null(strstr(report.findings[0].text, "1000000"));
+        lkg_report_deinit(&report);
+        lkg_value_unref(base);
+        lkg_value_unref(patch);
+        lkg_buf_deinit(&text);
 }

@@ -147,57 +147,6 @@ TEST(test_every_character)
         }
 }
 
-TEST(test_what_differs)
-{
-        static const struct {
-                const char *json, *text, *says;
-                enum lkg_format format;
-        } rows[] = {
-                { "{\"a\":{\"b\":1}}", "a:\n  b: 2\n", "line 2, field 'a.b': another value is read.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":\"1\"}", "a: 1\n", "line 1, field 'a': another value is read.", LKG_FORMAT_YAML },
-                { "{\"a\":\"x\"}", "a: y\n", "line 1, field 'a': another value is read.", LKG_FORMAT_YAML },
-                { "{\"a\":true}", "a: \"true\"\n", "line 1, field 'a': another value is read.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":null}", "a: nil\n", "line 1, field 'a': another value is read.", LKG_FORMAT_YAML },
-                { "{\"a\":\"x\"}", "a: !!str x\n", "line 1, field 'a': another value is read.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":1,\"b\":1}", "a: &x 1\nb: *x\n", "line 1, field 'a': another value is read.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":1}", "b: 1\n", "line 1, field 'a': another key is read.", LKG_FORMAT_YAML },
-                { "{\"1\":1}", "1: 1\n", "line 1, field '1': the key is read as no string.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":1}", "a: 1\nb: 2\n", "line 2, field 'a': more is read than there is.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":1,\"b\":2}", "a: 1\n", "line 2, field 'b': no key is read here.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":[1,[2]]}", "a:\n- 1\n- 2\n", "line 3, field 'a[1]': no list is read here.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":{}}", "a: []\n", "line 1, field 'a': no map is read here.", LKG_FORMAT_YAML },
-                { "{\"a\":1}", "a: 1\n---\nb: 1\n", "line 2, field '': another document is read.",
-                  LKG_FORMAT_YAML },
-                { "{\"a\":\"x\"}", "a: [\n", "line 1, field 'a': another value is read.", LKG_FORMAT_YAML },
-                { "{\"a\":[]}", "a: [\n",
-                  "line 2, field 'a': libyaml says: did not find expected node content.", LKG_FORMAT_YAML },
-                { "{\"a\":1}", "{\"a\":2}\n", "field 'a': another value is read.", LKG_FORMAT_JSON },
-                { "{\"a\":1}", "{\"b\":1}\n", "field 'a': another key is read.", LKG_FORMAT_JSON },
-                { "{\"a\":[1,2]}", "{\"a\":[1]}\n", "field 'a': another number of members is read.",
-                  LKG_FORMAT_JSON },
-                { "{\"a\":1.5}", "{\"a\":1.50}\n", "field 'a': another value is read.", LKG_FORMAT_JSON },
-                { "{\"a\":1}", "{\"a\":1]\n", "field '': json-c says: object value separator ',' expected.",
-                  LKG_FORMAT_JSON },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct lkg_value *value = decode(rows[i].json);
-                struct lkg_error err;
-
-                assert_int_equal(read_text(value, rows[i].format, rows[i].text, &err), -EBADMSG);
-                assert_string_equal(err.message, rows[i].says);
-                lkg_value_unref(value);
-        }
-}
-
 /* A strict json-c refuses it in words of its own, another one leaves it to us. */
 TEST(test_more_than_a_document)
 {

@@ -5,70 +5,6 @@
  */
 #include "config-helpers.h"
 
-TEST(test_forms)
-{
-        static const struct {
-                const char *json, *yaml;
-        } rows[] = {
-                { "null", "null\n" },
-                { "\"x\"", "x\n" },
-                { "{}", "{}\n" },
-                { "[]", "[]\n" },
-                { "{\"a\":{},\"b\":[],\"c\":null}", "a: {}\nb: []\nc: null\n" },
-                { "{\"b\":1,\"a\":{\"d\":true,\"c\":1.5}}", "a:\n  c: 1.5\n  d: true\nb: 1\n" },
-                { "{\"l\":[1,{\"a\":1,\"b\":[2]},[3,[4]],[]]}",
-                  "l:\n- 1\n- a: 1\n  b:\n  - 2\n- - 3\n  - - 4\n- []\n" },
-                { "[{\"a\":{\"b\":1}}]", "- a:\n    b: 1\n" },
-                { "[\"yes\",\"1\",\"1e3\",\"\",\"~\",\"null\",\"2001-01-01\",\"0o7\",\"1:30\",\".5\",\"=\"]",
-                  "- \"yes\"\n- \"1\"\n- \"1e3\"\n- \"\"\n- \"~\"\n- \"null\"\n- \"2001-01-01\"\n- "
-                  "\"0o7\"\n- \"1:30\"\n- "
-                  "\".5\"\n- \"=\"\n" },
-                { "[\"10.96.0.10\",\"100m\",\"5%\",\"a:b\",\"/etc/x\",\"unix:///run/x\",\"a "
-                  "b\",\"it's\",\"-x\",\"?x\",\"1.2.3\"]",
-                  "- 10.96.0.10\n- 100m\n- 5%\n- a:b\n- /etc/x\n- unix:///run/x\n- a b\n- it's\n- -x\n- "
-                  "?x\n- 1.2.3\n" },
-                { "[\"a: b\",\"a #b\",\" a\",\"a \",\"- "
-                  "a\",\"-\",\"[a\",\"{a\",\"#a\",\"&a\",\"*a\",\"!a\",\"|\",\">\",\"%a\",\"@a\",\"`a\",\"'"
-                  "a\",\"a:\",\"---\",\"...x\",\"? a\",\",a\"]",
-                  "- 'a: b'\n- 'a #b'\n- ' a'\n- 'a '\n- '- a'\n- '-'\n- '[a'\n- '{a'\n- '#a'\n- '&a'\n- "
-                  "'*a'\n- '!a'\n- "
-                  "'|'\n- '>'\n- '%a'\n- '@a'\n- '`a'\n- '''a'\n- 'a:'\n- '---'\n- '...x'\n- '? a'\n- "
-                  "',a'\n" },
-                { "[\"a\\nb\\n\",\"a\\nb\",\"a\\n\\n\",\"\\na\",\" a\\nb\",\"a "
-                  "\\nb\",\"a\\tb\",\"a\\rb\",\"\\u0000\",\"\\n\"]",
-                  "- |\n  a\n  b\n- |-\n  a\n  b\n- |+\n  a\n\n- \"\\na\"\n- \" a\\nb\"\n- \"a \\nb\"\n- "
-                  "\"a\\tb\"\n- "
-                  "\"a\\rb\"\n- \"\\x00\"\n- \"\\n\"\n" },
-                { "{\"k\":\"a\\n\\n  b\\n\"}", "k: |\n  a\n\n    b\n" },
-                { "{\"a\\nb\":1,\"yes\":2,\"a: b\":3,\"\":4}",
-                  "\"\": 4\n\"a\\nb\": 1\n'a: b': 3\n\"yes\": 2\n" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct lkg_value *value, *back;
-
-                assert_int_equal(lkg_decode_json(rows[i].json, strlen(rows[i].json), 0, NULL, NULL, &value),
-                                 0);
-                assert_string_equal(yaml(value), rows[i].yaml);
-                assert_int_equal(lkg_decode_yaml(rows[i].yaml, strlen(rows[i].yaml), LKG_DECODE_STRICT, NULL,
-                                                 NULL, &back),
-                                 0);
-                assert_true(lkg_value_equal(value, back));
-                lkg_value_unref(value);
-                lkg_value_unref(back);
-        }
-}
-
-TEST(test_json_form)
-{
-        struct lkg_value *value = doc("{\"b\":[1,{}],\"a\":{\"c\":\"x\\\"\\u007f\"},\"e\":[]}");
-
-        assert_string_equal(show(value, LKG_FORMAT_JSON),
-                            "{\n  \"a\": {\n    \"c\": \"x\\\"\\u007f\"\n  },\n  \"b\": [\n    1,\n    {}\n "
-                            " ],\n  \"e\": []\n}\n");
-        lkg_value_unref(value);
-}
-
 /* ---- random documents ---- */
 
 static uint32_t random_state;
@@ -242,53 +178,9 @@ TEST(test_long_keys)
         }
 }
 
-TEST(test_invalid_utf8_is_replaced)
-{
-        struct lkg_value *value = lkg_value_new_string("a\xff", 2, NULL, 0, 0);
-
-        assert_string_equal(yaml(value), "\"a\xef\xbf\xbd\"\n");
-        assert_string_equal(json(value), "\"a\xef\xbf\xbd\"");
-        lkg_value_unref(value);
-}
-
 static void comment(const struct lkg_value *value, struct lkg_buf *buf)
 {
         lkg_buf_printf(buf, " # %s", lkg_type_name(lkg_value_type(value)));
-}
-
-/*
- * On the first line of any member; not in lists. Without comments it is the text of lkg_render().
- */
-TEST(test_comments)
-{
-        static const char document[] =
-                "{\"a\":{\"b\":1,\"c\":{\"d\":\"x\\n\\ny\\n\",\"e\":[{\"f\":true,\"g\":{\"h\":2}}]}},"
-                "\"i\":[],\"j\":{},\"k\":\"l\\nm\",\"n\\no\":[1]}";
-        struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_value *value;
-
-        assert_int_equal(lkg_decode_json(document, strlen(document), 0, NULL, NULL, &value), 0);
-        lkg_render_commented(value, comment, &buf);
-        assert_string_equal(buf.data, "a:\n"
-                                      "  b: 1 # number\n"
-                                      "  c:\n"
-                                      "    d: | # string\n"
-                                      "      x\n"
-                                      "\n"
-                                      "      y\n"
-                                      "    e: # list\n"
-                                      "    - f: true\n"
-                                      "      g:\n"
-                                      "        h: 2\n"
-                                      "i: [] # list\n"
-                                      "j: {} # map\n"
-                                      "k: |- # string\n"
-                                      "  l\n"
-                                      "  m\n"
-                                      "\"n\\no\": # list\n"
-                                      "- 1\n");
-        lkg_buf_deinit(&buf);
-        lkg_value_unref(value);
 }
 
 /*
