@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a release changes in our tables: patch.py [--apply] FACTS [FACTS-OF-THE-RELEASE-BEFORE]
 
-FACTS is what `read` printed. Prints a patch of core/schema/tables/ and of the recorded tables in tests/unit/known-tables.h, to be reviewed;
+FACTS is what `read` printed. Prints a patch of core/schema/tables/ and of the recorded tables in tests/unit/known-tables.txt, to be reviewed;
 --apply writes it. What a person has to judge follows on standard error: fields without words, and the functions that judge a
 configuration and differ from the release before. See docs/hacking.md, "A release of Kubernetes".
 """
@@ -140,24 +140,22 @@ def fields(text, rows, release, ours):
 # ---- what tests compare our tables with ----
 
 def recorded(text, facts, release, first):
-    for table, rows in (("known_kubelet_fields", facts["kubelet"]), ("known_kubeproxy_fields", facts["kubeproxy"])):
-        before, _, after = rows_between(text, f"static const struct known_field {table}[]")
-        shown = [("kind", "string", True), ("apiVersion", "string", True)] if rows[0]["path"] != "kind" else []
-        shown += [(row["path"], row["type"], row.get("omitempty", False)) for row in rows]
-        text = before + "".join(f'        {{ "{a}", "{b}", {c_bool(c)} }},\n' for a, b, c in shown) + after
-    before, _, after = rows_between(text, "static const struct known_flag known_kubelet_flags[]")
-    text = before + "".join(f'        {{ "{row["name"]}", "{row["type"]}", {c_bool(row.get("config"))} }},\n'
-                            for row in facts["kubeletFlags"]) + after
-    before, body, after = rows_between(text, "static const struct known_gate known_gates[]")
-    states = {m[1]: re.findall(r'"([^"]*)"', m[2]) for m in re.finditer(r'\{ "(\w+)", \{ (.*?) \} \},', body)}
+    lines = text.splitlines()
+    states = {line.split()[1]: line.split()[2:] for line in lines if line.startswith("gate ")}
     known = {row["name"]: row["now"] for row in facts["gates"]}
     at = release - first
     for name in states.keys() | known.keys():
         now = known.get(name)
         column = STAGES[now["stage"]] + str(int(now["default"])) + ("L" if now.get("lock") else "") if now else "-"
         states[name] = (states.get(name, []) + ["-"] * at)[:at] + [column]
-    rows = [f'        {{ "{name}", {{ {", ".join(json.dumps(state) for state in states[name])} }} }},\n' for name in sorted(states)]
-    return before + "".join(rows) + after
+    shown = [line for line in lines if line.startswith("#")]
+    for kind, rows in (("kubelet", facts["kubelet"]), ("kube-proxy", facts["kubeproxy"])):
+        header = [{"path": "kind", "type": "string", "omitempty": True}, {"path": "apiVersion", "type": "string", "omitempty": True}]
+        shown += ["", *(f"field {kind} {row['path']} {row['type']}{' omitempty' if row.get('omitempty') else ''}"
+                        for row in (header if rows[0]["path"] != "kind" else []) + rows)]
+    shown += ["", *(f"flag {row['name']} {row['type']}{' field' if row.get('config') else ''}" for row in facts["kubeletFlags"])]
+    shown += ["", *(f"gate {name} {' '.join(states[name])}" for name in sorted(states))]
+    return "\n".join(shown) + "\n"
 
 
 def main():
@@ -176,10 +174,10 @@ def main():
         "kubeproxy.c": lambda text: fields(text, facts["kubeproxy"], release, before["kubeproxy"]),
         "flags-kubelet.c": lambda text: flags(text, facts["kubeletFlags"], release),
         "flags-kubeproxy.c": lambda text: flags(text, facts["kubeproxyFlags"], release),
-        "known-tables.h": lambda text: recorded(text, facts, release, first),
+        "known-tables.txt": lambda text: recorded(text, facts, release, first),
     }
     for name, change in changes.items():
-        path = ("tests/unit/" if name.endswith(".h") else TABLES) + name
+        path = ("tests/unit/" if name.endswith(".txt") else TABLES) + name
         old = (TOP / path).read_text(encoding="utf-8")
         new = change(old)
         sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "a/" + path, "b/" + path))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration document: every default, every mistake with its finding and place, drop-ins, ownership. */
+/* The configuration document: every default, every field, drop-ins, ownership. Its mistakes are in rows/read.rows. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -136,201 +136,6 @@ TEST(test_everything_can_be_set)
         assert_string_equal(k->file, "kube-proxy.conf");
         assert_string_equal(k->dropin_dir, "kube-proxy.conf.d");
         assert_string_equal(k->match.exe.items[0], "/usr/bin/kube-proxy");
-        lkg_config_free(c);
-}
-
-/* Each mistake alone, and the exact message. */
-/* What a file written for an earlier build may say without asking for anything. */
-TEST(test_an_empty_field_that_is_gone)
-{
-        static const char *const texts[] = { HEADER "nativeDirs: []\n", HEADER "nativeDirs: null\n" };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
-                LKG_CLEANUP(lkg_freep) char *findings = NULL;
-                struct lkg_config *c = NULL;
-
-                assert_int_equal(decode(texts[i], &c, &findings), 0);
-                assert_string_equal(findings, "");
-                lkg_config_free(c);
-        }
-}
-
-static const struct {
-        const char *text, *want;
-} mistakes[] = {
-        { "kind: LkgfsConfiguration\n",
-          "c.yaml:1:1: error: apiVersion is missing (want config.lkgfs.io/v1alpha1) [LKG3002]\n" },
-        { "apiVersion: config.lkgfs.io/v1alpha1\nkind: Lkgfs\n",
-          "c.yaml:2:7: error: kind is \"Lkgfs\" (want LkgfsConfiguration) [LKG3002]\n" },
-        { "[a]\n", "c.yaml:1:1: error: the document is a list, want a map [LKG3004]\n" },
-        { HEADER "historylimit: 4\n",
-          "c.yaml:3:15: error: unknown field \"historylimit\", did you mean historyLimit? [LKG3003]\n" },
-        { HEADER "trial: {x: 1}\n", "c.yaml:3:12: error: trial: unknown field \"x\" (known: scope, "
-                                    "duration, crashLoopThreshold, minDuration, "
-                                    "maxDuration) [LKG3003]\n" },
-        { HEADER "historyLimit: ten\n",
-          "c.yaml:3:15: error: historyLimit: is a string, want a number [LKG3004]\n" },
-        { HEADER "historyLimit: 0\n",
-          "c.yaml:3:15: error: historyLimit: \"0\" is not a whole number from 1 to 256 [LKG3010]\n" },
-        { HEADER "historyLimit: 1.5\n",
-          "c.yaml:3:15: error: historyLimit: \"1.5\" is not a whole number from 1 to 256 [LKG3010]\n" },
-        { HEADER "engineTimeout: 2\n", "c.yaml:3:16: error: engineTimeout: is a number, want a string: a "
-                                       "duration like 30s or 5m [LKG3004]\n" },
-        { HEADER "engineTimeout: 2 s\n", "c.yaml:3:16: error: engineTimeout: \"2 s\" is not a duration "
-                                         "(want 500ms, 30s, 5m, 1h30m) [LKG3005]\n" },
-        { HEADER "engineTimeout: 5m\n", "c.yaml:3:16: error: engineTimeout: want 10ms to 1m [LKG3010]\n" },
-        { HEADER "statusMode: 0444\n", "c.yaml:3:13: error: statusMode: is a number, want a string: an "
-                                       "octal mode in quotes, like \"0600\" "
-                                       "[LKG3004]\n" },
-        { HEADER "statusMode: '0999'\n", "c.yaml:3:13: error: statusMode: \"0999\" is not an octal file "
-                                         "mode (want \"0600\", \"0640\", at most "
-                                         "\"0777\") [LKG3006]\n" },
-        { HEADER "statusMode: '4755'\n", "c.yaml:3:13: error: statusMode: \"4755\" is not an octal file "
-                                         "mode (want \"0600\", \"0640\", at most "
-                                         "\"0777\") [LKG3006]\n" },
-        { HEADER "virtualDir: a/b\n", "c.yaml:3:13: error: virtualDir: \"a/b\" is not a bare file name (no "
-                                      "slash, not . or ..) [LKG3008]\n" },
-        { HEADER "virtualDir: .lkgfs-fallback\n",
-          "c.yaml:3:13: error: virtualDir: .lkgfs-fallback is reserved (want .lkgfs) [LKG3014]\n" },
-        { HEADER "nativeDirs: [pki]\n",
-          "c.yaml:3:13: error: nativeDirs is not a field any more: all directories are passed through the "
-          "view; remove it [LKG3003]\n" },
-        { HEADER "remote: {enabled: yes please}\n",
-          "c.yaml:3:19: error: remote.enabled: is a string, want true or false [LKG3004]\n" },
-        { HEADER "remote: {maxBytes: 3MB}\n", "c.yaml:3:20: error: remote.maxBytes: \"3MB\" is not a size "
-                                              "(want 1048576, 512Ki, 3Mi) [LKG3011]\n" },
-        { HEADER "remote: {maxBytes: 64Mi}\n", "c.yaml:3:20: error: remote.maxBytes: \"64Mi\" is not a size "
-                                               "from 1 to 4194304 bytes [LKG3010]\n" },
-        { HEADER "remote: {references: [node]}\n", "c.yaml:3:23: error: remote.references: \"node\" is not "
-                                                   "one of nodeAnnotation, nodeSpec, static, file "
-                                                   "[LKG3009]\n" },
-        { HEADER "remote: {allowedSources: [kube-system]}\n",
-          "c.yaml:3:26: error: remote.allowedSources: \"kube-system\" is not namespace/name (want "
-          "kube-system/*) "
-          "[LKG3021]\n" },
-        { HEADER "remote: {static: x}\n",
-          "c.yaml:3:18: error: remote.static: is a string, want a map [LKG3004]\n" },
-        { HEADER "trial: {crashLoopThreshold: 11}\n", "c.yaml:3:29: error: trial.crashLoopThreshold: \"11\" "
-                                                      "is not a whole number from 0 to 10 [LKG3010]\n" },
-        { HEADER "trial: {minDuration: 2m, maxDuration: 1m}\n",
-          "c.yaml:3:22: error: trial.minDuration: is longer than trial.maxDuration [LKG3020]\n" },
-        { HEADER "components: {}\n",
-          "c.yaml:3:13: error: components: is a map, want a list of components [LKG3004]\n" },
-        { HEADER "components: [x]\n",
-          "c.yaml:3:14: error: components: is a string, want a map [LKG3004]\n" },
-        { HEADER "components: [{file: a}]\n",
-          "c.yaml:3:14: error: components: a component has no name (want name: kubelet) [LKG3015]\n" },
-        { HEADER "components: [{name: a}, {name: a, file: b}]\n",
-          "c.yaml:3:32: error: components: two components are named a [LKG3013]\n" },
-        { HEADER "components: [{name: a, file: x}, {name: b, file: x}]\n",
-          "c.yaml:3:50: error: components[b].file: \"x\" is already a file of component a, choose another "
-          "name "
-          "[LKG3013]\n" },
-        { HEADER "components: [{name: a, aliases: [a.conf]}]\n",
-          "c.yaml:3:33: error: components[a].aliases: \"a.conf\" is already a file of component a, choose "
-          "another name "
-          "[LKG3013]\n" },
-        { HEADER "components: [{name: a, file: status}]\n",
-          "c.yaml:3:30: error: components[a].file: \"status\" is reserved for the view itself, choose "
-          "another name "
-          "[LKG3014]\n" },
-        { HEADER "components: [{name: a, file: ''}]\n",
-          "c.yaml:3:30: error: components[a].file: is empty, want a bare file name like kubelet.conf "
-          "[LKG3008]\n" },
-        { HEADER "components: [{name: a, file: ../x}]\n",
-          "c.yaml:3:30: error: components[a].file: \"../x\" is not a bare file name (no slash, not . or ..) "
-          "[LKG3008]\n" },
-        { HEADER "components: [{name: a, base: ../x}]\n",
-          "c.yaml:3:30: error: components[a].base: \"../x\" is not a path inside the source directory or an "
-          "absolute "
-          "one (no empty, . or .. parts) [LKG3017]\n" },
-        { HEADER "components: [{name: a, base: lkg/x}]\n",
-          "c.yaml:3:30: error: components[a].base: \"lkg/x\" lies below a name that the view keeps for "
-          "itself "
-          "[LKG3014]\n" },
-        { HEADER "components: [{name: a, dropInDir: a.conf}]\n",
-          "c.yaml:3:35: error: components[a].dropInDir: is the same name as the file or the base "
-          "[LKG3020]\n" },
-        { HEADER "components: [{name: a, owner: nobody-of-this-name}]\n",
-          "c.yaml:3:31: error: components[a].owner: \"nobody-of-this-name\" is not a user of this system or "
-          "a number "
-          "[LKG3007]\n" },
-        { HEADER "components: [{name: a, group: '-1'}]\n",
-          "c.yaml:3:31: error: components[a].group: \"-1\" is not a group of this system or a number "
-          "[LKG3007]\n" },
-        { HEADER "components: [{name: a, match: {exe: [kubelet]}}]\n",
-          "c.yaml:3:38: error: components[a].match.exe: \"kubelet\" is not an absolute path [LKG3012]\n" },
-        { HEADER "components: [{name: a, restart: {policy: often}}]\n",
-          "c.yaml:3:42: error: components[a].restart.policy: \"often\" is not one of never, unit, hook "
-          "[LKG3009]\n" },
-        { HEADER "components: [{name: a, match: {unit: ''}, restart: {policy: unit}}]\n",
-          "c.yaml:3:52: error: components[a].restart: policy unit needs a unit (want unit: kubelet.service) "
-          "[LKG3020]\n" },
-        { HEADER "components: [{name: a, restart: {policy: hook, hook: [x]}}]\n",
-          "c.yaml:3:33: error: components[a].restart.hook: policy hook needs an argument list that begins "
-          "with an "
-          "absolute path (want hook: [/usr/local/sbin/restart-kubelet]) [LKG3012]\n" },
-        { HEADER "components: [{name: a, guard: {deny: [a..b]}}]\n",
-          "c.yaml:3:31: error: components[a].guard: \"a..b\" is not a field (want "
-          "authentication.anonymous.enabled or "
-          "staticPod*) [LKG3021]\n" },
-        { HEADER "components: [{name: a, baseWrites: allow}]\n",
-          "c.yaml:3:36: error: components[a].baseWrites: \"allow\" is not one of deny, through "
-          "[LKG3009]\n" },
-        { HEADER "components: [{name: a, schemaRelease: 1.40}]\n",
-          "c.yaml:3:39: error: components[a].schemaRelease: \"1.4\" is not auto or a release with tables, "
-          "1.33 "
-          "to 1.37 [LKG3009]\n" },
-        { HEADER "components: [{name: a, schemaRelease: 'v1.36'}]\n",
-          "c.yaml:3:39: error: components[a].schemaRelease: \"v1.36\" is not auto or a release with tables, "
-          "1.33 "
-          "to 1.37 [LKG3009]\n" },
-        { HEADER "components: [{name: a, colour: red}]\n",
-          "c.yaml:3:32: error: components[a]: unknown field \"colour\" (known: name, file, aliases, kind, "
-          "apiVersion, "
-          "base, dropInDir, instance, patchesDir, maxDropIns, maxLayerBytes, mode, owner, group, match, "
-          "restart, localPolicy, "
-          "startupRules, guard, trial, "
-          "baseWrites, schemaRelease) "
-          "[LKG3003]\n" },
-};
-
-TEST(test_each_mistake_is_named)
-{
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(mistakes); i++) {
-                LKG_CLEANUP(lkg_freep) char *findings = NULL;
-                struct lkg_config *c = NULL;
-                int r = decode(mistakes[i].text, &c, &findings);
-
-                if (strcmp(findings, mistakes[i].want) != 0)
-                        fail_msg("%s\ngives: %swant:  %s", mistakes[i].text, findings, mistakes[i].want);
-                assert_int_equal(r, -EBADMSG);
-                assert_null(c);
-        }
-}
-
-TEST(test_all_mistakes_of_one_file_are_named)
-{
-        LKG_CLEANUP(lkg_freep) char *findings = NULL;
-        struct lkg_config *c = NULL;
-
-        assert_int_equal(
-                decode(HEADER "a: 1\nhistoryLimit: x\nremote: {b: 1, maxBytes: []}\n", &c, &findings),
-                -EBADMSG);
-        assert_non_null(strstr(findings, "c.yaml:3:4: "));
-        assert_non_null(strstr(findings, "c.yaml:4:15: "));
-        assert_non_null(strstr(findings, "c.yaml:5:13: "));
-        assert_non_null(strstr(findings, "c.yaml:5:26: "));
-}
-
-TEST(test_names_that_move_away_with_virtual_dir_are_free)
-{
-        LKG_CLEANUP(lkg_freep) char *findings = NULL;
-        struct lkg_config *c = NULL;
-
-        assert_int_equal(
-                decode(HEADER "virtualDir: .x\ncomponents: [{name: a, file: status}]\n", &c, &findings), 0);
-        assert_string_equal(findings, "");
         lkg_config_free(c);
 }
 
@@ -532,43 +337,6 @@ TEST_WITH(test_huge_file_is_refused, setup, teardown)
         assert_null(c);
 }
 
-/* A missing user does not keep a node from starting. */
-TEST(test_whom_the_engine_runs_as)
-{
-        static const struct {
-                const char *text;
-                uid_t uid;
-                bool missing, told;
-        } cases[] = {
-                { "engineUser: root\n", 0, false, false },
-                { "engineUser: ''\n", 0, false, false },
-                { "engineUser: 0\n", 0, false, false },
-                { "engineUser: 61234\n", 61234, false, false },
-                { "engineUser: '61234'\n", 61234, false, false },
-                { "engineUser: no-such-user-of-lkgfs\n", 0, true, true },
-                { "engineUser: -1\n", 0, true, true },
-                { "engineUser: 4294967295\n", 0, true, true },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                LKG_CLEANUP(lkg_freep) char *findings = NULL;
-                struct lkg_config *c = NULL;
-                char text[256];
-
-                (void)snprintf(text, sizeof(text), HEADER "%s", cases[i].text);
-                print_message("%s", cases[i].text);
-                assert_int_equal(decode(text, &c, &findings), 0);
-                assert_int_equal(c->engine_account.uid, cases[i].uid);
-                assert_int_equal(c->engine_account.gid, cases[i].uid);
-                assert_int_equal(c->engine_user_missing, cases[i].missing);
-                assert_int_equal(strstr(findings, "c.yaml:3:13: warning: engineUser: there is no user ") &&
-                                         strstr(findings, "[LKG3022]"),
-                                 cases[i].told);
-                assert_int_equal(*findings != '\0', cases[i].told);
-                lkg_config_free(c);
-        }
-}
-
 /* No message if the default user is missing: most builds from source do not have one. */
 TEST(test_the_default_user)
 {
@@ -581,33 +349,6 @@ TEST(test_the_default_user)
         assert_string_equal(findings, "");
         assert_int_equal(c->engine_user_missing, lkg_account_find(LKG_PASSWD_FILE, "lkgfs", &account) < 0);
         assert_int_equal(c->engine_account.uid, account.uid);
-        lkg_config_free(c);
-}
-
-TEST(test_settings_for_the_supervisor)
-{
-        LKG_CLEANUP(lkg_freep) char *findings = NULL;
-        struct lkg_settings *s = NULL;
-        struct lkg_config *c = NULL;
-        struct lkg_buf buf = LKG_BUF_INIT;
-
-        assert_int_equal(decode(HEADER
-                                "engineUser: 61234\ncomponents: [{name: kubelet, aliases: [k.yaml]}]\n",
-                                &c, &findings),
-                         0);
-        s = lkg_config_to_settings(c);
-        lkg_settings_format(s, &buf);
-        assert_string_equal(
-                buf.data, "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
-                          "engine_timeout_ms=2000\nforeign_writes=0\nrestart_jitter_ms=300000\nnode_name=\n"
-                          "engine_user=61234\nengine_uid=61234\nengine_gid=61234\nengine_user_missing=0\n"
-                          "component=kubelet\ncomponent_unit=kubelet.service\ncomponent_file=kubelet.conf\n"
-                          "component_uid=0\ncomponent_gid=0\ncomponent_mode=384\n"
-                          "component_exe=/usr/bin/kubelet\ncomponent_restart=never\n"
-                          "component_restart_unit=kubelet.service\n"
-                          "component_restart_min_interval_ms=60000\ncomponent_restart_max_per_hour=6\n");
-        lkg_buf_deinit(&buf);
-        lkg_settings_free(s);
         lkg_config_free(c);
 }
 
@@ -629,37 +370,5 @@ TEST(test_settings_there_and_back)
         lkg_buf_deinit(&buf);
         lkg_settings_free(s);
         lkg_settings_free(back);
-        lkg_config_free(c);
-}
-
-TEST(test_restarts_for_the_supervisor)
-{
-        LKG_CLEANUP(lkg_freep) char *findings = NULL;
-        const struct lkg_settings_component *k;
-        struct lkg_settings *s = NULL;
-        struct lkg_config *c = NULL;
-
-        assert_int_equal(
-                decode(HEADER "remote: {nodeName: n 1, restartJitter: 90s}\n"
-                              "components:\n"
-                              "- {name: a, restart: {policy: unit, unit: b.service, minInterval: 1500ms}}\n"
-                              "- {name: b, restart: {policy: hook, hook: [/bin/x, -v], maxPerHour: 9}}\n",
-                       &c, &findings),
-                0);
-        s = lkg_config_to_settings(c);
-        assert_string_equal(s->node_name, "n 1");
-        assert_int_equal(s->restart_jitter_ms, 90000);
-        k = &s->components[0];
-        assert_int_equal(k->restart, LKG_SETTINGS_RESTART_UNIT);
-        assert_string_equal(k->restart_unit, "b.service");
-        assert_string_equal(k->unit, "a.service");
-        assert_int_equal(k->restart_min_interval_ms, 1500);
-        k = &s->components[1];
-        assert_int_equal(k->restart, LKG_SETTINGS_RESTART_HOOK);
-        assert_string_equal(k->restart_unit, "b.service"); /* that of the match */
-        assert_int_equal(k->n_restart_argv, 2);
-        assert_string_equal(k->restart_argv[1], "-v");
-        assert_int_equal(k->restart_max_per_hour, 9);
-        lkg_settings_free(s);
         lkg_config_free(c);
 }

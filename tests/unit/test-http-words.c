@@ -12,51 +12,6 @@
 #define S   LKG_NSEC_PER_SEC
 #define NOW (UINT64_C(1794153600) * S) /* Sun, 08 Nov 2026 16:00:00 GMT */
 
-TEST(test_retry_after)
-{
-        static const struct {
-                const char *text;
-                uint64_t want_ns;
-        } rows[] = {
-                { "0", 0 },
-                { "1", 1 * S },
-                { " 120 \r\n", 120 * S },
-                { "600", 600 * S },
-                { "601", LKG_RETRY_AFTER_MAX_NS },
-                { "99999999999999999999999999", LKG_RETRY_AFTER_MAX_NS },
-                { "18446744073709551617", LKG_RETRY_AFTER_MAX_NS }, /* 2^64 + 1 */
-                { "", 0 },
-                { "-5", 0 },
-                { "1.5", 0 },
-                { "5s", 0 },
-                { "20270101", LKG_RETRY_AFTER_MAX_NS }, /* seconds, not a day */
-                { "20270101 10:00:00", 0 },
-                { "soon", 0 },
-                { "Sun, 08 Nov 2026 16:00:30 GMT", 30 * S },
-                { "Sunday, 08-Nov-26 16:00:30 GMT", 30 * S },
-                { "Sun Nov  8 16:00:30 2026", 30 * S },
-                { "Sun, 08 Nov 2026 16:00:00 GMT", 0 },
-                { "Sun, 08 Nov 2026 15:59:00 GMT", 0 },
-                { "Mon, 09 Nov 2026 16:00:00 GMT", LKG_RETRY_AFTER_MAX_NS },
-                { "Thu, 01 Jan 1970 00:00:00 GMT", 0 },
-                { "Sun, 08 Nov 2026 16:00:30 GMT, or a little later than that, as we like", 0 },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                uint64_t ns = lkg_http_retry_after(rows[i].text, strlen(rows[i].text), NOW);
-
-                if (ns != rows[i].want_ns)
-                        fail_msg("%s: %llu ns", rows[i].text, (unsigned long long)ns);
-        }
-}
-
-TEST(test_retry_after_needs_no_final_nul)
-{
-        assert_int_equal(lkg_http_retry_after("123", 2, NOW), 12 * S);
-        assert_int_equal(lkg_http_retry_after("Sun, 08 Nov 2026 16:00:30 GMTx", 29, NOW), 30 * S);
-        assert_int_equal(lkg_http_retry_after(NULL, 0, NOW), 0);
-}
-
 /* ---- failures ---- */
 
 static struct lkg_http_failure failure(CURLcode code)

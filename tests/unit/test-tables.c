@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables compared with what the components report about themselves, and with each other. */
+/* The tables compared with what the components report about themselves, and with each other; columns: rows/tables.rows. */
+#define UNIT_OWN_MAIN
+
 #include <ctype.h>
 #include <strings.h>
 
@@ -8,11 +10,69 @@
 #include <core/schema/tree.h>
 #include <lkg/documents.h>
 
-#include "unit.h"
-#include "known-tables.h"
+#include "rows.h"
+
+/* known-tables.txt: what was recorded of the components. */
+struct known_field {
+        char path[96], go[64], omitempty[16];
+};
+
+struct known_flag {
+        char name[64], type[48], config[16];
+};
+
+struct known_gate {
+        char name[80], releases[LKG_RELEASE_MAX - LKG_RELEASE_MIN + 1][8];
+};
+
+static struct {
+        struct known_field kubelet[256], kubeproxy[128];
+        struct known_flag flags[256];
+        struct known_gate gates[512];
+        size_t n_kubelet, n_kubeproxy, n_flags, n_gates;
+} known;
+
+static void read_gate(const char *line)
+{
+        struct known_gate *gate = &known.gates[known.n_gates++];
+        int used = 0, more;
+
+        assert_true(known.n_gates < LKG_ARRAY_SIZE(known.gates));
+        assert_int_equal(sscanf(line, "gate %79s%n", gate->name, &used), 1);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(gate->releases); i++, used += more)
+                assert_int_equal(sscanf(line + used, "%7s%n", gate->releases[i], &more), 1);
+}
+
+static int read_known(void **state)
+{
+        FILE *file = fopen(TEST_DIR "/known-tables.txt", "re");
+        char line[256];
+
+        (void)state;
+        assert_non_null(file);
+        while (fgets(line, sizeof(line), file)) {
+                struct known_field *field = strncmp(line, "field kubelet ", 14) == 0
+                                                    ? &known.kubelet[known.n_kubelet]
+                                                    : &known.kubeproxy[known.n_kubeproxy];
+                struct known_flag *flag = &known.flags[known.n_flags];
+
+                assert_true(known.n_kubelet < 255 && known.n_kubeproxy < 127 && known.n_flags < 255);
+                if (sscanf(line, "field %*s %95s %63s %15s", field->path, field->go, field->omitempty) >= 2)
+                        *(field == &known.kubelet[known.n_kubelet] ? &known.n_kubelet
+                                                                   : &known.n_kubeproxy) += 1;
+                else if (sscanf(line, "flag %63s %47s %15s", flag->name, flag->type, flag->config) >= 2)
+                        known.n_flags++;
+                else if (strncmp(line, "gate ", 5) == 0)
+                        read_gate(line);
+        }
+        (void)fclose(file);
+        assert_true(known.n_kubelet > 100 && known.n_kubeproxy > 50 && known.n_flags > 100 &&
+                    known.n_gates > 200);
+        return 0;
+}
 
 /* Go's type as the tables write it. */
-static void table_type(const char *go, char ret[static 64])
+static void table_type(const char *go, char ret[static 96])
 {
         static const struct {
                 const char *go, *type;
@@ -43,27 +103,27 @@ static void table_type(const char *go, char ret[static 64])
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
                 if (strcmp(type, names[i].go) == 0) {
-                        (void)snprintf(ret, 64, "%s%s", prefix, names[i].type);
+                        (void)snprintf(ret, 96, "%s%s", prefix, names[i].type);
                         return;
                 }
-        (void)snprintf(ret, 64, "%s%s", prefix, strncmp(type, "v1", 2) == 0 ? "struct" : type);
+        (void)snprintf(ret, 96, "%s%s", prefix, strncmp(type, "v1", 2) == 0 ? "struct" : type);
 }
 
-static void check_fields(const struct lkg_kind *kind, const struct known_field *known, size_t n_known)
+static void check_fields(const struct lkg_kind *kind, const struct known_field *fields, size_t n_known)
 {
         size_t n = 0;
 
         for (size_t i = 0; i < *kind->n_fields; i++) {
                 const struct lkg_field *field = &kind->fields[i];
-                char type[64];
+                char type[96];
 
                 if (!lkg_field_in(field, LKG_RELEASE_MAX))
                         continue;
                 assert_true(n < n_known);
-                assert_string_equal(field->path, known[n].path);
-                table_type(known[n].go, type);
+                assert_string_equal(field->path, fields[n].path);
+                table_type(fields[n].go, type);
                 assert_string_equal(field->type, type);
-                if (!(field->flags & LKG_FIELD_ALWAYS) != known[n].omitempty)
+                if (!(field->flags & LKG_FIELD_ALWAYS) != (*fields[n].omitempty != '\0'))
                         fail_msg("%s: omitempty", field->path);
                 n++;
         }
@@ -73,8 +133,8 @@ static void check_fields(const struct lkg_kind *kind, const struct known_field *
 TEST(test_fields_are_those_of_the_components)
 {
         assert_int_equal(lkg_n_kinds, 2);
-        check_fields(&lkg_kinds[0], known_kubelet_fields, LKG_ARRAY_SIZE(known_kubelet_fields));
-        check_fields(&lkg_kinds[1], known_kubeproxy_fields, LKG_ARRAY_SIZE(known_kubeproxy_fields));
+        check_fields(&lkg_kinds[0], known.kubelet, known.n_kubelet);
+        check_fields(&lkg_kinds[1], known.kubeproxy, known.n_kubeproxy);
 }
 
 static const struct lkg_flag *find_flag(const struct lkg_kind *kind, const char *name)
@@ -167,34 +227,6 @@ TEST(test_what_changed_between_releases)
         assert_true(new_default);
 }
 
-/* The kubelet resolves these seven paths relative to the directory of its base, and no others. */
-TEST(test_paths_that_follow_the_base)
-{
-        static const char *const paths[] = { "staticPodPath",
-                                             "podLogsDir",
-                                             "tlsCertFile",
-                                             "tlsPrivateKeyFile",
-                                             "authentication.x509.clientCAFile",
-                                             "resolvConf",
-                                             "volumePluginDir" };
-        size_t n = 0;
-
-        for (size_t k = 0; k < lkg_n_kinds; k++)
-                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
-                        const struct lkg_field *field = &lkg_kinds[k].fields[i];
-                        bool listed = false;
-
-                        if (!(field->flags & LKG_FIELD_RESOLVED))
-                                continue;
-                        for (size_t j = 0; j < LKG_ARRAY_SIZE(paths); j++)
-                                listed |= strcmp(paths[j], field->path) == 0;
-                        if (!listed || k != 0)
-                                fail_msg("%s is not resolved", field->path);
-                        n++;
-                }
-        assert_int_equal(n, LKG_ARRAY_SIZE(paths));
-}
-
 /* ---- flags ---- */
 
 static const char *flag_type(const struct known_flag *flag)
@@ -224,17 +256,17 @@ static const char *flag_type(const struct known_flag *flag)
 
 TEST(test_flags_are_those_of_the_kubelet)
 {
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(known_kubelet_flags); i++) {
-                const struct known_flag *known = &known_kubelet_flags[i];
-                const struct lkg_flag *flag = find_flag(&lkg_kinds[0], known->name);
+        for (size_t i = 0; i < known.n_flags; i++) {
+                const struct known_flag *row = &known.flags[i];
+                const struct lkg_flag *flag = find_flag(&lkg_kinds[0], row->name);
 
                 if (!flag)
-                        fail_msg("--%s is missing", known->name);
-                assert_string_equal(flag->type, flag_type(known));
-                if ((flag->field != NULL) != known->config)
-                        fail_msg("--%s: field", known->name);
+                        fail_msg("--%s is missing", row->name);
+                assert_string_equal(flag->type, flag_type(row));
+                if ((flag->field != NULL) != (*row->config != '\0'))
+                        fail_msg("--%s: field", row->name);
                 assert_int_equal(flag->no_value,
-                                 strcmp(known->type, "bool") == 0 || strcmp(known->type, "version") == 0);
+                                 strcmp(row->type, "bool") == 0 || strcmp(row->type, "version") == 0);
         }
 }
 
@@ -300,14 +332,14 @@ static void describe_gate(const char *name, unsigned release, char ret[static 8]
 
 TEST(test_gates_are_those_of_each_release)
 {
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(known_gates); i++)
-                for (unsigned r = 0; r < LKG_ARRAY_SIZE(known_gates[i].releases); r++) {
+        for (size_t i = 0; i < known.n_gates; i++)
+                for (unsigned r = 0; r < LKG_ARRAY_SIZE(known.gates[i].releases); r++) {
                         char text[8];
 
-                        describe_gate(known_gates[i].name, LKG_RELEASE_MIN + r, text);
-                        if (strcmp(text, known_gates[i].releases[r]) != 0)
-                                fail_msg("%s in 1.%u: %s, want %s", known_gates[i].name, 33 + r, text,
-                                         known_gates[i].releases[r]);
+                        describe_gate(known.gates[i].name, LKG_RELEASE_MIN + r, text);
+                        if (strcmp(text, known.gates[i].releases[r]) != 0)
+                                fail_msg("%s in 1.%u: %s, want %s", known.gates[i].name, 33 + r, text,
+                                         known.gates[i].releases[r]);
                 }
 }
 
@@ -315,11 +347,11 @@ TEST(test_gates_are_those_of_each_release)
 TEST(test_other_gates_were_dropped_before)
 {
         for (size_t i = 0; i < lkg_n_gates; i++) {
-                bool known = false;
+                bool found = false;
 
-                for (size_t j = 0; !known && j < LKG_ARRAY_SIZE(known_gates); j++)
-                        known = strcmp(known_gates[j].name, lkg_gates[i].name) == 0;
-                if (known)
+                for (size_t j = 0; !found && j < known.n_gates; j++)
+                        found = strcmp(known.gates[j].name, lkg_gates[i].name) == 0;
+                if (found)
                         continue;
                 assert_int_equal(lkg_gates[i].states[0].stage, LKG_GATE_REMOVED);
                 assert_in_range(lkg_gates[i].states[0].since, 101, LKG_RELEASE_MIN);
@@ -413,165 +445,6 @@ TEST(test_a_struct_needs_what_its_fields_need)
                 }
 }
 
-/* ---- rows that the sources of the components decide ---- */
-
-static const struct lkg_field *row_of(const char *kind, const char *path)
-{
-        const struct lkg_kind *found = NULL;
-
-        for (size_t k = 0; k < lkg_n_kinds; k++)
-                if (strcmp(lkg_kinds[k].kind, kind) == 0)
-                        found = &lkg_kinds[k];
-        assert_non_null(found);
-        for (size_t i = 0; i < *found->n_fields; i++)
-                if (strcmp(found->fields[i].path, path) == 0)
-                        return &found->fields[i];
-        fail_msg("no row %s", path);
-        return NULL;
-}
-
-/*
- * Values that pass validation and with which release 1.36 ends, with the function that returns the error, panics or exits.
- * A field that is added here has an error path there; one that loses it upstream may become less dangerous.
- */
-TEST(test_what_has_an_error_path_stops)
-{
-        static const struct {
-                const char *kind, *where, *fields[16]; /* NULL after the last one */
-        } sources[] = {
-                { "KubeletConfiguration",
-                  "cmd/kubelet/app/server.go InitializeTLS, pkg/kubelet/kubelet.go NewMainKubelet",
-                  { "tlsCertFile", "tlsPrivateKeyFile", "serverTLSBootstrap",
-                    "authentication.x509.clientCAFile" } },
-                { "KubeletConfiguration",
-                  "net/http http2ConfigureServer: a cipher of HTTP/2 is missing below TLS 1.3",
-                  { "tlsCipherSuites", "tlsMinVersion" } },
-                { "KubeletConfiguration",
-                  "pkg/kubelet/server/server.go ListenAndServe*: os.Exit",
-                  { "address", "port", "readOnlyPort" } },
-                { "KubeletConfiguration",
-                  "cmd/kubelet/app/auth.go BuildAuthn, BuildAuthz: a kubelet without a client",
-                  { "authentication.webhook.enabled", "authorization.mode" } },
-                { "KubeletConfiguration",
-                  "cmd/kubelet/app/server.go run",
-                  { "featureGates", "rotateCertificates", "containerRuntimeEndpoint", "imageServiceEndpoint",
-                    "runtimeRequestTimeout", "localStorageCapacityIsolation", "reservedSystemCPUs",
-                    "memorySwap.swapBehavior" } },
-                { "KubeletConfiguration",
-                  "pkg/kubelet/cm/container_manager_linux.go NewContainerManager",
-                  { "failSwapOn", "cgroupRoot", "cgroupsPerQOS", "cgroupDriver", "cpuManagerPolicy",
-                    "cpuManagerPolicyOptions", "memoryManagerPolicy", "reservedMemory",
-                    "topologyManagerPolicy", "topologyManagerPolicyOptions", "systemReserved",
-                    "kubeReserved", "evictionHard", "mergeDefaultEvictionSettings" } },
-                { "KubeletConfiguration",
-                  "pkg/kubelet/cm/container_manager_linux.go Start, setupNode",
-                  { "protectKernelDefaults", "enforceNodeAllocatable", "systemReservedCgroup",
-                    "kubeReservedCgroup", "systemCgroups", "kubeletCgroups" } },
-                { "KubeletConfiguration",
-                  "pkg/kubelet/kubelet.go NewMainKubelet: more than 0",
-                  { "syncFrequency" } },
-                { "KubeletConfiguration",
-                  "pkg/kubelet/config/file.go run: time.NewTicker panics unless more than 0",
-                  { "fileCheckFrequency" } },
-                { "KubeletConfiguration",
-                  "pkg/kubelet/userns/userns_manager.go MakeUserNsManager: ids for all pods",
-                  { "maxPods", "userNamespaces.idsPerPod" } },
-                { "KubeletConfiguration", "pkg/kubelet/kubelet.go setupDataDirs", { "podLogsDir" } },
-                { "KubeletConfiguration",
-                  "pkg/kubelet/logs/container_log_manager.go Start: as many goroutines",
-                  { "containerLogMaxWorkers" } },
-                { "KubeProxyConfiguration",
-                  "cmd/kube-proxy/app/server.go newProxyServer, createClient",
-                  { "featureGates", "clientConnection.kubeconfig", "detectLocalMode", "hostnameOverride" } },
-                { "KubeProxyConfiguration",
-                  "cmd/kube-proxy/app/server.go newProxyServer, checkBadIPConfig: IP families",
-                  { "bindAddress", "clusterCIDR" } },
-                { "KubeProxyConfiguration",
-                  "cmd/kube-proxy/app/server.go Run, with bindAddressHardFail",
-                  { "bindAddressHardFail", "healthzBindAddress", "metricsBindAddress" } },
-                { "KubeProxyConfiguration",
-                  "pkg/proxy/conntrack/sysctls.go setSysctls",
-                  { "conntrack.maxPerCore", "conntrack.min", "conntrack.tcpEstablishedTimeout",
-                    "conntrack.tcpCloseWaitTimeout", "conntrack.tcpBeLiberal", "conntrack.udpTimeout",
-                    "conntrack.udpStreamTimeout" } },
-                { "KubeProxyConfiguration",
-                  "pkg/proxy/runner NewBoundedFrequencyRunner: a panic above FullSyncPeriod",
-                  { "iptables.minSyncPeriod", "nftables.minSyncPeriod" } },
-                { "KubeProxyConfiguration",
-                  "pkg/proxy/iptables/proxier.go NewProxier: route_localnet",
-                  { "iptables.localhostNodePorts", "nodePortAddresses" } },
-                { "KubeProxyConfiguration",
-                  "pkg/proxy/ipvs CanUseIPVSProxier, NewProxier; nftables NewProxier",
-                  { "mode", "ipvs.scheduler", "ipvs.strictARP" } },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(sources); i++)
-                for (const char *const *path = sources[i].fields; *path; path++)
-                        if (row_of(sources[i].kind, *path)->danger != LKG_DANGER_STOPS)
-                                fail_msg("%s does not stop, but see %s", *path, sources[i].where);
-}
-
-/* Nothing but decoding, defaults and validation reads them in any release on Linux. */
-TEST(test_what_nothing_reads_is_harmless)
-{
-        static const char *const kubelet[] = { "hairpinMode", "iptablesMasqueradeBit", "iptablesDropBit",
-                                               "streamingConnectionIdleTimeout" };
-        static const char *const kubeproxy[] = { "portRange", "winkernel", "windowsRunAsService" };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(kubelet); i++)
-                assert_int_equal(row_of("KubeletConfiguration", kubelet[i])->danger, LKG_DANGER_HARMLESS);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(kubeproxy); i++)
-                assert_int_equal(row_of("KubeProxyConfiguration", kubeproxy[i])->danger,
-                                 LKG_DANGER_HARMLESS);
-}
-
-/* What outlives a restart of release 1.36, with the function that keeps it or reads it again. */
-TEST(test_what_outlives_a_restart)
-{
-        static const struct {
-                enum lkg_change_class change_class;
-                const char *where, *fields[16]; /* NULL after the last one */
-        } sources[] = {
-                { LKG_CHANGE_DRAIN,
-                  "pkg/kubelet/cm/cpumanager: restoreState, validateState (cpu_manager_state)",
-                  { "cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "systemReserved",
-                    "kubeReserved" } },
-                { LKG_CHANGE_DRAIN,
-                  "pkg/kubelet/cm/memorymanager: restoreState, validateState (memory_manager_state)",
-                  { "memoryManagerPolicy", "reservedMemory" } },
-                { LKG_CHANGE_DRAIN,
-                  "pkg/kubelet/kubelet.go HandlePodAdditions: running pods are admitted again",
-                  { "topologyManagerPolicy", "topologyManagerScope", "topologyManagerPolicyOptions" } },
-                { LKG_CHANGE_DRAIN,
-                  "pkg/kubelet/kubelet.go SyncPod: a pod without its control group is killed",
-                  { "cgroupDriver", "cgroupRoot", "cgroupsPerQOS" } },
-                { LKG_CHANGE_DRAIN,
-                  "pkg/kubelet/userns/userns_manager.go record: wrong user namespace length",
-                  { "userNamespaces.idsPerPod" } },
-                { LKG_CHANGE_RECREATE,
-                  "pkg/kubelet/cm/pod_container_manager_linux.go EnsureExists: once per pod",
-                  { "podPidsLimit", "cpuCFSQuota", "cpuCFSQuotaPeriod", "memoryReservationPolicy" } },
-                { LKG_CHANGE_RECREATE,
-                  "pkg/kubelet/kuberuntime: when a container or sandbox is created",
-                  { "memoryThrottlingFactor", "memorySwap.swapBehavior", "seccompDefault",
-                    "singleProcessOOMKill", "clusterDNS", "clusterDomain", "resolvConf" } },
-                { LKG_CHANGE_RECREATE,
-                  "pkg/kubelet/kubelet_node_status.go initialNode: not for a Node that exists",
-                  { "registerWithTaints", "providerID" } },
-                { LKG_CHANGE_RECREATE,
-                  "pkg/kubelet/cm: nothing takes a limit or a process back",
-                  { "enforceNodeAllocatable", "systemReservedCgroup", "kubeReservedCgroup", "qosReserved",
-                    "systemCgroups" } },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(sources); i++)
-                for (const char *const *path = sources[i].fields; *path; path++)
-                        if (lkg_change_class_of(row_of("KubeletConfiguration", *path)) !=
-                            sources[i].change_class)
-                                fail_msg("%s is not %s, but see %s", *path,
-                                         lkg_change_class_name(sources[i].change_class), sources[i].where);
-}
-
 /* ---- the column danger ---- */
 
 /* No field is left out, and a struct is as dangerous as the worst of its fields. */
@@ -598,45 +471,6 @@ TEST(test_every_field_has_a_danger)
         assert_null(lkg_danger_name(LKG_DANGER_UNKNOWN));
         for (size_t i = LKG_DANGER_HARMLESS; i < LKG_ARRAY_SIZE(n); i++)
                 assert_true(n[i] > 20);
-}
-
-/* Rows that a slip in the tables would move. */
-TEST(test_what_stops_a_component)
-{
-        static const struct {
-                const char *kind, *pointer;
-                enum lkg_danger danger;
-        } rows[] = {
-                { "KubeletConfiguration", "/cgroupDriver", LKG_DANGER_STOPS },
-                { "KubeletConfiguration", "/cpuManagerPolicy", LKG_DANGER_STOPS },
-                { "KubeletConfiguration", "/containerRuntimeEndpoint", LKG_DANGER_STOPS },
-                { "KubeletConfiguration", "/authentication/x509/clientCAFile", LKG_DANGER_STOPS },
-                { "KubeletConfiguration", "/featureGates/AnyGate", LKG_DANGER_STOPS },
-                { "KubeletConfiguration", "/evictionHard/memory.available", LKG_DANGER_STOPS },
-                { "KubeletConfiguration", "/evictionSoft/memory.available", LKG_DANGER_PODS },
-                { "KubeletConfiguration", "/maxPods", LKG_DANGER_STOPS },
-                { "KubeletConfiguration", "/podsPerCore", LKG_DANGER_PODS },
-                { "KubeletConfiguration", "/clusterDNS", LKG_DANGER_PODS },
-                { "KubeletConfiguration", "/logging/verbosity", LKG_DANGER_HARMLESS },
-                { "KubeletConfiguration", "/eventBurst", LKG_DANGER_HARMLESS },
-                { "KubeProxyConfiguration", "/mode", LKG_DANGER_STOPS },
-                { "KubeProxyConfiguration", "/clusterCIDR", LKG_DANGER_STOPS },
-                { "KubeProxyConfiguration", "/iptables/masqueradeAll", LKG_DANGER_PODS },
-                { "KubeProxyConfiguration", "/enableProfiling", LKG_DANGER_HARMLESS },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                const struct lkg_schema *schema;
-                const struct lkg_field *field;
-
-                assert_int_equal(lkg_schema_get(rows[i].kind, NULL, 0, &schema), 0);
-                field = lkg_schema_field(schema, rows[i].pointer);
-                assert_non_null(field);
-                if (field->danger != rows[i].danger)
-                        fail_msg("%s is %s", rows[i].pointer, lkg_danger_name(field->danger));
-                assert_null(lkg_schema_field(schema, "/noSuchField"));
-        }
-        assert_null(lkg_schema_field(NULL, "/maxPods"));
 }
 
 /* ---- the column guard ---- */
@@ -759,4 +593,52 @@ TEST(test_every_field_is_found_in_any_case)
                                                "\xe2\x84\xaa"
                                                "ubeReserved",
                                                3 + strlen("ubeReserved")));
+}
+
+/* ---- rows ---- */
+
+static const struct lkg_field *asked_field(const struct question *q)
+{
+        const struct lkg_schema *schema = NULL;
+
+        assert_int_equal(lkg_schema_get(strcmp(q->args[1], "kubelet") == 0 ? "KubeletConfiguration"
+                                                                           : "KubeProxyConfiguration",
+                                        NULL, 0, &schema),
+                         0);
+        return lkg_schema_field(schema, q->text);
+}
+
+static void say_danger(const struct question *q, struct lkg_buf *ret)
+{
+        const struct lkg_field *field = asked_field(q);
+
+        lkg_buf_puts(ret, field ? lkg_danger_name(field->danger) : "no field");
+}
+
+static void say_change(const struct question *q, struct lkg_buf *ret)
+{
+        const struct lkg_field *field = asked_field(q);
+
+        lkg_buf_puts(ret, field ? lkg_change_class_name(lkg_change_class_of(field)) : "no field");
+}
+
+static void say_resolved(const struct question *q, struct lkg_buf *ret)
+{
+        (void)q;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++)
+                        if (lkg_kinds[k].fields[i].flags & LKG_FIELD_RESOLVED)
+                                lkg_buf_printf(ret, "%s %s, ", lkg_kinds[k].component,
+                                               lkg_kinds[k].fields[i].path);
+}
+
+static const struct operation operations[] = {
+        { "danger", say_danger }, { "change", say_change }, { "resolved", say_resolved }, { 0 }
+};
+
+ROWS(tables, operations)
+
+int main(void)
+{
+        return run_all(read_known, NULL);
 }
