@@ -10,6 +10,7 @@
 #include <linux/capability.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sysexits.h>
 
 #include <lkg/process.h>
 
@@ -212,7 +213,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
         return 0;
 }
 
-/* The descriptors that the supervisor kept arrive before anything else. */
+/* The descriptors that the supervisor kept arrive before anything else; END when there is something to serve. */
 static int take_kept(void)
 {
         for (;;) {
@@ -225,6 +226,8 @@ static int take_kept(void)
                         return r < 0 ? r : -ECONNRESET;
                 if (message.type == LKG_HANDOVER_END)
                         return 0;
+                if (message.type == LKG_HANDOVER_STOP) /* there will be nothing */
+                        _exit(EX_OK);
                 if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0 && n_kept < LKG_KEPT &&
                     server.hooks->kept_owner(message.node, &uid)) {
                         kept[n_kept].node = message.node;

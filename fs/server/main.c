@@ -120,11 +120,13 @@ static int prepare(struct lkg_error *err)
         claim();
         r = lkg_session_open(err);
         if (r == 0)
-                r = open_directories(err);
-        if (r == 0)
                 r = sd_event_new(&server.event) < 0 ? lkg_error_set(err, -ENOMEM, NULL, "event loop") : 0;
         if (r == 0)
                 r = lkg_nodes_init() < 0 ? lkg_error_set(err, -ENOMEM, NULL, "node table") : 0;
+        if (r == 0)
+                r = lkg_kept_init(err); /* until there is a publication */
+        if (r == 0)
+                r = open_directories(err);
         if (r < 0)
                 return r;
         lkg_files_recount();
@@ -133,8 +135,6 @@ static int prepare(struct lkg_error *err)
         if (server.gone < 0 || sd_event_add_io(server.event, NULL, server.gone, EPOLLIN, on_gone, NULL) < 0)
                 return lkg_error_set(err, -errno, NULL, "event loop");
         r = lkg_publication_load(err);
-        if (r == 0)
-                r = lkg_kept_init(err);
         lkg_replay_clean();
         if (r == 0)
                 r = lkg_link_init(err);

@@ -74,8 +74,24 @@ static int queue_kept(const struct lkg_supervisor *s, int channel)
                 if (r < 0)
                         return r;
         }
+        return 0;
+}
+
+/* From now on it may serve: there is a publication. */
+static int let_serve(const struct lkg_supervisor *s, int channel)
+{
         send_link(s, channel);
         return lkg_handover_send(channel, LKG_HANDOVER_END, 0, NULL, 0);
+}
+
+void lkg_server_let_serve(struct lkg_supervisor *s)
+{
+        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
+
+        if (!lkg_child_running(server))
+                lkg_child_start(s, LKG_CHILD_SERVER);
+        else if (let_serve(s, server->channel) < 0)
+                lkg_child_end(server, SIGKILL, 0); /* and start another */
 }
 
 /* What it answers is counted from now on. */
@@ -97,6 +113,8 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channe
                 lkg_engine_publish_anew(s);
         (void)setsockopt(channel, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
         r = queue_kept(s, channel);
+        if (r >= 0 && s->phase != LKG_PHASE_ENGINE) /* else it waits for the first publication */
+                r = let_serve(s, channel);
         if (r < 0)
                 return r;
         (void)fcntl(channel, F_SETFL, O_NONBLOCK); /* from now on it may be a server that does not read */

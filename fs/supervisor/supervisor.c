@@ -172,19 +172,8 @@ static void engine_ready(struct lkg_supervisor *s)
 {
         if (s->phase != LKG_PHASE_ENGINE)
                 return;
-        s->jobs.copies.then_ready = lkg_fallback_busy(s);
-        if (s->jobs.copies.then_ready)
-                return;
         enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
-        lkg_child_start(s, LKG_CHILD_SERVER);
-}
-
-static void copies_done(struct lkg_supervisor *s)
-{
-        if (s->phase == LKG_PHASE_END)
-                child_gone(s);
-        else if (s->jobs.copies.then_ready)
-                engine_ready(s);
+        lkg_server_let_serve(s);
 }
 
 static void announce(struct lkg_supervisor *s)
@@ -236,10 +225,24 @@ static void attach(struct lkg_supervisor *s)
         announce(s);
 }
 
+/* The first copies exist before anybody sees the view; they have a time limit of their own. */
 static void server_ready(struct lkg_supervisor *s)
 {
-        if (s->phase == LKG_PHASE_SERVER)
+        if (s->phase != LKG_PHASE_SERVER)
+                return;
+        s->jobs.copies.then_attach = !s->announced && lkg_fallback_busy(s);
+        if (s->jobs.copies.then_attach)
+                lkg_timer_stop(&s->timers.phase);
+        else
                 attach(s);
+}
+
+static void copies_done(struct lkg_supervisor *s)
+{
+        if (s->phase == LKG_PHASE_END)
+                child_gone(s);
+        else if (s->jobs.copies.then_attach)
+                server_ready(s);
 }
 
 /* What must continue although the connection is new. */
@@ -506,8 +509,11 @@ static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
                 return r;
         enter(s, LKG_PHASE_ENGINE, ENGINE_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_ENGINE);
-        return stale ? 0
-                     : lkg_connection_handshake(&s->connection, err); /* while the engine reads its layers */
+        if (!stale)
+                r = lkg_connection_handshake(&s->connection, err); /* while the engine reads its layers */
+        if (r == 0)
+                lkg_child_start(s, LKG_CHILD_SERVER); /* it is loaded meanwhile, too */
+        return r;
 }
 
 static void start_adopted(struct lkg_supervisor *s)

@@ -131,8 +131,8 @@ struct lkg_jobs {
                         bool due;
                         char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
                 } wanted[LKG_COMPONENTS_MAX];
-                /* the engine has published for the first time; the view is attached after the copies */
-                bool then_ready;
+                /* the file server is ready for the first time; the view is attached after the copies */
+                bool then_attach;
                 bool late; /* everything else has ended, but a copy is still being written */
         } copies;
         struct lkg_helper dentries; /* makes the kernel drop names of the view */
@@ -481,6 +481,8 @@ int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_drop() - close the descriptor of the deleted but open file @node; 0 = of all of them. */
 void lkg_kept_drop(struct lkg_connection *connection, uint64_t node);
+/** lkg_server_let_serve() - there is a publication: the file server that waits for it goes on, or one is started. */
+void lkg_server_let_serve(struct lkg_supervisor *s);
 /** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */
 void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);
