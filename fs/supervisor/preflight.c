@@ -52,26 +52,15 @@ static void warn_of_timeouts(void)
  */
 static const int kept_capabilities[] = {
         /* mounts, and a namespace for them */
-        CAP_SYS_ADMIN,
-        CAP_SYS_CHROOT,
+        CAP_SYS_ADMIN, CAP_SYS_CHROOT,
         /* facts about starts of components; ending our own processes */
-        CAP_SYS_PTRACE,
-        CAP_KILL,
+        CAP_SYS_PTRACE, CAP_KILL,
         /* more descriptors, a protected OOM score */
         CAP_SYS_RESOURCE,
         /* children that drop privileges */
-        CAP_SETPCAP,
-        CAP_SETUID,
-        CAP_SETGID,
+        CAP_SETPCAP, CAP_SETUID, CAP_SETGID,
         /* the file server's (fs/server/confine.c) */
-        CAP_CHOWN,
-        CAP_DAC_OVERRIDE,
-        CAP_DAC_READ_SEARCH,
-        CAP_FOWNER,
-        CAP_FSETID,
-        CAP_MKNOD,
-        CAP_SETFCAP,
-        -1,
+        CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_MKNOD, CAP_SETFCAP, -1
 };
 
 int lkg_preflight_privilege(struct lkg_error *err)
