@@ -91,6 +91,7 @@ extern struct lkg_server server; /* kernel.c: one per process; filled by main() 
 /* What one thread is doing; the reply hook looks at it. */
 struct lkg_task {
         struct lkg_slot *slot;   /* request being handled; NULL in the main thread */
+        struct lkg_node *node;   /* that it is about; NULL only for REQUEST_ANY_NODE (requests.h) */
         struct lkg_parked *park; /* the next reply goes there instead of to the kernel */
         bool replay;             /* the slot was left by a dead server */
         bool notifiers;          /* the notifier has sent it */
@@ -129,6 +130,8 @@ void lkg_kernel_invalidate_attributes(
  */
 void lkg_kernel_forget_name(uint64_t parent, const char *name);
 bool lkg_kernel_knows(uint64_t node); /* false: the kernel no longer has such an inode */
+/** lkg_source_stat() - as the kernel has it cached, without asking the file system. Return: 0 or -errno. */
+int lkg_source_stat(int dirfd, const char *name, int flags, struct stat *ret);
 static inline const void *lkg_task_argument(void)
 {
         return task.slot->buf + sizeof(struct fuse_in_header);
@@ -397,14 +400,6 @@ void lkg_opener_told(const struct lkg_message *started); /* the engine knows of 
 /** lkg_opener_refuse() - may question @started->ticket be answered with ESTALE? Once per process. */
 bool lkg_opener_refuse(const struct lkg_message *started);
 
-/**
- * lkg_source_stat() - as the kernel has it cached, without asking the file system. Return: 0 or -errno.
- * Source: fs/stat.c, vfs_statx(), takes the flags of statx(2) from fstatat(2), too.
- */
-static inline int lkg_source_stat(int dirfd, const char *name, int flags, struct stat *ret)
-{
-        return fstatat(dirfd, name, ret, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT) < 0 ? -errno : 0;
-}
 /**
  * lkg_source_open_path() - open() that does not wait for a lease, except in a helper.
  * Return: a descriptor; -errno; -EAGAIN with task.again: a helper has to do it.

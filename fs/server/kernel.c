@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages to the kernel without libfuse: recorded replies, and names that it must forget. <linux/fuse.h>. */
+/* Messages to the kernel without libfuse: recorded replies, and names that it must forget. <linux/fuse.h>. And what it has cached. */
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 
 #include "file-server.h"
@@ -49,6 +50,30 @@ void lkg_kernel_forget_name(uint64_t parent, const char *name)
 bool lkg_kernel_knows(uint64_t node)
 {
         return invalidate(node) != -ENOENT;
+}
+
+int lkg_source_stat(int dirfd, const char *name, int flags, struct stat *ret)
+{
+        struct statx x;
+
+        if (statx(dirfd, name, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &x) < 0)
+                return -errno;
+        *ret = (struct stat){
+                .st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+                .st_ino = x.stx_ino,
+                .st_mode = x.stx_mode,
+                .st_nlink = x.stx_nlink,
+                .st_uid = x.stx_uid,
+                .st_gid = x.stx_gid,
+                .st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor),
+                .st_size = (off_t)x.stx_size,
+                .st_blksize = (blksize_t)x.stx_blksize,
+                .st_blocks = (blkcnt_t)x.stx_blocks,
+                .st_atim = { .tv_sec = x.stx_atime.tv_sec, .tv_nsec = x.stx_atime.tv_nsec },
+                .st_mtim = { .tv_sec = x.stx_mtime.tv_sec, .tv_nsec = x.stx_mtime.tv_nsec },
+                .st_ctim = { .tv_sec = x.stx_ctime.tv_sec, .tv_nsec = x.stx_ctime.tv_nsec },
+        };
+        return 0;
 }
 
 /* ---- globals ---- */

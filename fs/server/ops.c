@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of operations: each finds the node and calls the pass-through or the view. What is called returns REPLIED when it has
- * replied, 0 for success without a body, or -errno. An unknown node id is ESTALE, a change
+ * The table of operations: each calls the pass-through or the view. What is called returns REPLIED when it has
+ * replied, 0 for success without a body, or -errno. An unknown node id is ESTALE (lkg_ops_refuse()), a change
  * of a file of the view EPERM (like an immutable file), any change by a caller of another mount namespace EROFS; everything
  * else is decided there.
  */
@@ -46,25 +46,26 @@ static bool is_command(const struct fuse_in_header *header, const struct lkg_nod
 int lkg_ops_refuse(const struct fuse_in_header *header)
 {
         const struct fuse_ctx ctx = { .uid = header->uid, .gid = header->gid, .pid = (pid_t)header->pid };
-        const struct lkg_node *node;
 
+        task.node = lkg_node_get(header->nodeid);
+        if (!task.node && !lkg_request_is(header, REQUEST_ANY_NODE))
+                return -ESTALE;
         if (lkg_request_is(header, REQUEST_OTHERS) && lkg_caller_is_notifier())
                 return -ESTALE;
-        if (!lkg_request_changes(header))
-                return 0;
-        node = lkg_node_get(header->nodeid);
-        return (node && is_command(header, node)) || lkg_caller_may_change(&ctx) ? 0 : -EROFS;
+        return !lkg_request_changes(header) || is_command(header, task.node) || lkg_caller_may_change(&ctx)
+                       ? 0
+                       : -EROFS;
 }
 
 /* A file opened through a view file for writing belongs to the base (baseWrites: through). */
-static struct lkg_node *behind(struct lkg_node *node, const struct fuse_file_info *fi)
+static struct lkg_node *behind(const struct fuse_file_info *fi)
 {
         const struct lkg_file *file;
 
-        if (lkg_node_is_source(node) || !fi || !lkg_handle_is_file(fi->fh))
-                return node;
+        if (lkg_node_is_source(task.node) || !fi || !lkg_handle_is_file(fi->fh))
+                return task.node;
         file = lkg_file_get(fi->fh);
-        return file ? lkg_node_get(file->node) : node;
+        return file ? lkg_node_get(file->node) : task.node;
 }
 
 /*
@@ -101,12 +102,11 @@ static int lookup(fuse_req_t req, struct lkg_node *dir, const char *name, struct
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-        struct lkg_node *dir = lkg_node_get(parent);
         struct fuse_entry_param entry;
-        int r = dir ? lkg_relay_lookup(req, dir, name) : -ESTALE;
+        int r = lkg_relay_lookup(req, task.node, name);
 
         if (r == 0) {
-                r = lookup(req, dir, name, &entry);
+                r = lookup(req, task.node, name, &entry);
                 if (r == 0)
                         r = lkg_source_reply_entry(req, &entry);
         }
@@ -135,25 +135,21 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino);
-
-        finish(req, !node                      ? -ESTALE
-                    : lkg_node_is_source(node) ? lkg_source_getattr(req, node)
-                                               : lkg_view_getattr(req, node));
+        finish(req, lkg_node_is_source(task.node) ? lkg_source_getattr(req, task.node)
+                                                  : lkg_view_getattr(req, task.node));
 }
 
 /* truncate() of a view file whose writes go to the base. Return: 0: it is none. */
-static int truncate_through(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
-                            struct fuse_file_info *fi)
+static int truncate_through(fuse_req_t req, struct stat *attr, int valid, struct fuse_file_info *fi)
 {
-        struct lkg_node *base = behind(node, fi);
-        bool borrowed = base && base != node;
+        struct lkg_node *base = behind(fi);
+        bool borrowed = base && base != task.node;
         int r;
 
-        if (!(valid & FUSE_SET_ATTR_SIZE) || atomic_load(&node->kind) != LKG_NODE_CONTENT)
+        if (!(valid & FUSE_SET_ATTR_SIZE) || atomic_load(&task.node->kind) != LKG_NODE_CONTENT)
                 return 0;
         if (!borrowed)
-                base = lkg_view_through(node);
+                base = lkg_view_through(task.node);
         if (!base)
                 return 0;
         r = lkg_source_setattr(req, base, attr, FUSE_SET_ATTR_SIZE, fi);
@@ -166,32 +162,26 @@ static int truncate_through(fuse_req_t req, struct lkg_node *node, struct stat *
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid,
                        struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino);
         bool notifiers = lkg_caller_is_notifier();
-        int r = node ? 0 : -ESTALE;
+        int r = 0;
 
-        if (node && lkg_node_is_source(node))
-                r = notifiers ? lkg_source_getattr(req, node)
-                              : lkg_source_setattr(req, node, attr, valid, fi);
-        else if (node && !notifiers)
-                r = truncate_through(req, node, attr, valid, fi);
-        finish(req, r == 0 ? lkg_view_setattr(req, node, valid) : r);
+        if (lkg_node_is_source(task.node))
+                r = notifiers ? lkg_source_getattr(req, task.node)
+                              : lkg_source_setattr(req, task.node, attr, valid, fi);
+        else if (!notifiers)
+                r = truncate_through(req, attr, valid, fi);
+        finish(req, r == 0 ? lkg_view_setattr(req, task.node, valid) : r);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-        struct lkg_node *node = lkg_node_get(ino);
-
-        finish(req, !node ? -ESTALE : lkg_node_is_source(node) ? lkg_source_readlink(req, node) : -EINVAL);
+        finish(req, lkg_node_is_source(task.node) ? lkg_source_readlink(req, task.node) : -EINVAL);
 }
 
-static int make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,
-                const char *link)
+static int make(fuse_req_t req, const char *name, mode_t mode, dev_t rdev, const char *link)
 {
-        struct lkg_node *dir = lkg_node_get(parent);
+        struct lkg_node *dir = task.node;
 
-        if (!dir)
-                return -ESTALE;
         if (S_ISREG(mode) && is_bad_directory(dir))
                 return lkg_bad_make(req, dir, name);
         if (lkg_caller_is_notifier())
@@ -201,25 +191,23 @@ static int make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-        finish(req, make(req, parent, name, mode, rdev, NULL));
+        finish(req, make(req, name, mode, rdev, NULL));
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-        finish(req, make(req, parent, name, mode | S_IFDIR, 0, NULL));
+        finish(req, make(req, name, mode | S_IFDIR, 0, NULL));
 }
 
 static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
 {
-        finish(req, make(req, parent, name, S_IFLNK, 0, link));
+        finish(req, make(req, name, S_IFLNK, 0, link));
 }
 
-static int remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, int flags)
+static int remove_name(fuse_req_t req, const char *name, int flags)
 {
-        struct lkg_node *dir = lkg_node_get(parent);
+        struct lkg_node *dir = task.node;
 
-        if (!dir)
-                return -ESTALE;
         if (!flags && is_bad_directory(dir))
                 return lkg_bad_unlink(req, dir, name);
         if (lkg_caller_is_notifier())
@@ -229,12 +217,12 @@ static int remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, int 
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-        finish(req, remove_name(req, parent, name, 0));
+        finish(req, remove_name(req, name, 0));
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-        finish(req, remove_name(req, parent, name, AT_REMOVEDIR));
+        finish(req, remove_name(req, name, AT_REMOVEDIR));
 }
 
 /* `rename(tmp, view file)` where writes go to the base: it replaces the base. Return: its name; NULL: it is something else. */
@@ -252,11 +240,11 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
                       const char *newname, unsigned int flags)
 {
         LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
-        struct lkg_node *dir = lkg_node_get(parent), *newdir = lkg_node_get(newparent);
+        struct lkg_node *dir = task.node, *newdir = lkg_node_get(newparent);
         const struct lkg_rule *base =
                 newdir && flags == 0 ? base_behind(ref->publication, newdir, newname) : NULL;
 
-        if (!dir || !newdir)
+        if (!newdir)
                 finish(req, -ESTALE);
         else if (lkg_publication_owns(dir, name) || (!base && lkg_publication_owns(newdir, newname)))
                 finish(req, -EPERM);
@@ -266,68 +254,53 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
 {
-        struct lkg_node *node = lkg_node_get(ino), *dir = lkg_node_get(newparent);
+        struct lkg_node *node = lkg_node_get(ino), *dir = task.node;
 
-        if (!node || !dir)
-                finish(req, -ESTALE);
-        else if (!lkg_node_is_source(node) || lkg_publication_owns(dir, newname))
-                finish(req, -EPERM);
-        else
-                finish(req, lkg_source_link(req, node, dir, newname));
+        finish(req, !node ? -ESTALE
+                    : !lkg_node_is_source(node) || lkg_publication_owns(dir, newname)
+                            ? -EPERM
+                            : lkg_source_link(req, node, dir, newname));
 }
 
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                       struct fuse_file_info *fi)
 {
-        struct lkg_node *dir = lkg_node_get(parent);
+        struct lkg_node *dir = task.node;
 
-        if (!dir)
-                finish(req, -ESTALE);
-        else if (is_bad_directory(dir))
-                finish(req, lkg_bad_create(req, dir, name, fi));
-        else
-                finish(req, lkg_publication_owns(dir, name) ? -EPERM
-                                                            : lkg_source_create(req, dir, name, mode, fi));
+        finish(req, is_bad_directory(dir)             ? lkg_bad_create(req, dir, name, fi)
+                    : lkg_publication_owns(dir, name) ? -EPERM
+                                                      : lkg_source_create(req, dir, name, mode, fi));
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino);
         bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
 
-        if (!node)
-                finish(req, -ESTALE);
-        else if (!lkg_node_is_source(node))
-                finish(req, lkg_view_file_open(req, node, fi));
+        if (!lkg_node_is_source(task.node))
+                finish(req, lkg_view_file_open(req, task.node, fi));
         else if (writes && lkg_caller_is_notifier())
                 finish(req, lkg_relay_open(req, fi));
         else
-                finish(req, lkg_source_open_file(req, node, fi));
+                finish(req, lkg_source_open_file(req, task.node, fi));
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
+        struct lkg_node *base = behind(fi);
 
-        if (!node)
-                finish(req, -ESTALE);
-        else if (!base || lkg_node_is_source(base))
-                finish(req, lkg_source_read(req, size, off, fi));
-        else
-                finish(req, lkg_view_file_read(req, node, size, off));
+        finish(req, !base || lkg_node_is_source(base) ? lkg_source_read(req, size, off, fi)
+                                                      : lkg_view_file_read(req, task.node, size, off));
 }
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
                      struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
+        struct lkg_node *base = behind(fi);
 
-        if (!node)
-                finish(req, -ESTALE);
-        else if (atomic_load(&node->kind) == LKG_NODE_CONTROL)
-                finish(req, lkg_view_file_write(req, node, data, size));
-        else if (!lkg_node_is_source(node) && !lkg_handle_is_file(fi->fh))
-                finish(req, lkg_bad_write(req, node, data, size));
+        if (atomic_load(&task.node->kind) == LKG_NODE_CONTROL)
+                finish(req, lkg_view_file_write(req, task.node, data, size));
+        else if (!lkg_node_is_source(task.node) && !lkg_handle_is_file(fi->fh))
+                finish(req, lkg_bad_write(req, task.node, data, size));
         else if (base && lkg_node_is_source(base))
                 finish(req, lkg_source_write(req, base, data, size, off, fi));
         else
@@ -335,30 +308,31 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 }
 
 /* A file of the source that is open, perhaps through a view file; NULL: flush and fsync have nothing to do. */
-static struct lkg_node *written(struct lkg_node *node, const struct fuse_file_info *fi)
+static struct lkg_node *written(const struct fuse_file_info *fi)
 {
-        node = node ? behind(node, fi) : NULL;
+        struct lkg_node *node = behind(fi);
+
         return node && lkg_node_is_source(node) && lkg_handle_is_file(fi->fh) ? node : NULL;
 }
 
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino), *base = written(node, fi);
+        struct lkg_node *base = written(fi);
 
-        finish(req, !node ? -ESTALE : base ? lkg_source_flush(base, fi) : 0);
+        finish(req, base ? lkg_source_flush(base, fi) : 0);
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino), *base = written(node, fi);
+        struct lkg_node *base = written(fi);
 
-        finish(req, !node ? -ESTALE : base ? lkg_source_fsync(base, datasync, fi) : 0);
+        finish(req, base ? lkg_source_fsync(base, datasync, fi) : 0);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
-        bool through = node && lkg_handle_is_file(fi->fh) && (!base || lkg_node_is_source(base));
+        struct lkg_node *base = task.node ? behind(fi) : NULL;
+        bool through = task.node && lkg_handle_is_file(fi->fh) && (!base || lkg_node_is_source(base));
 
         if (through) {
                 lkg_source_closed(fi->fh);
@@ -370,26 +344,20 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
                 lkg_file_close(fi->fh);
         }
         finish(req, 0);
-        if (through && base != node)
+        if (through && base != task.node)
                 lkg_kernel_invalidate_attributes(
                         ino); /* the kernel used the size of our reply as its size */
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-        if (!lkg_node_get(ino)) {
-                finish(req, -ESTALE);
-                return;
-        }
         fi->fh = lkg_handle_new(); /* evaluated at read(); an open alone allocates nothing */
         fuse_reply_open(req, fi);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino);
-
-        finish(req, node ? lkg_listing_read(req, node, size, off, fi->fh) : -ESTALE);
+        finish(req, lkg_listing_read(req, task.node, size, off, fi->fh));
 }
 
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -400,12 +368,11 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 
 static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino);
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        int r = node ? 0 : -ESTALE;
+        int r = 0;
 
-        if (node && lkg_node_is_source(node))
-                fd = lkg_source_open_node(node, O_RDONLY | O_DIRECTORY);
+        if (lkg_node_is_source(task.node))
+                fd = lkg_source_open_node(task.node, O_RDONLY | O_DIRECTORY);
         if (fd >= 0 && (datasync ? fdatasync(fd) : fsync(fd)) < 0)
                 r = -errno;
         finish(req, r);
@@ -413,9 +380,8 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-        struct lkg_node *node = lkg_node_get(ino);
         struct statvfs st;
-        int fd = node && lkg_node_is_source(node) ? lkg_node_fd(node) : server.source;
+        int fd = task.node && lkg_node_is_source(task.node) ? lkg_node_fd(task.node) : server.source;
 
         if (fstatvfs(fd >= 0 ? fd : server.source, &st) < 0)
                 finish(req, -errno);
@@ -426,45 +392,35 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
                         int flags)
 {
-        struct lkg_node *node = lkg_node_get(ino);
-
-        finish(req, node ? lkg_xattr_set(node, name, value, size, flags) : -ESTALE);
+        finish(req, lkg_xattr_set(task.node, name, value, size, flags));
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-        struct lkg_node *node = lkg_node_get(ino);
-
-        finish(req, node ? lkg_xattr_get(req, node, name, size) : -ESTALE);
+        finish(req, lkg_xattr_get(req, task.node, name, size));
 }
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-        struct lkg_node *node = lkg_node_get(ino);
-
-        finish(req, node ? lkg_xattr_list(req, node, size) : -ESTALE);
+        finish(req, lkg_xattr_list(req, task.node, size));
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-        struct lkg_node *node = lkg_node_get(ino);
-
-        finish(req, node ? lkg_xattr_remove(node, name) : -ESTALE);
+        finish(req, lkg_xattr_remove(task.node, name));
 }
 
 /* `lsattr` shows the immutable flag on files of the view. */
 static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg, struct fuse_file_info *fi,
                      unsigned flags, const void *in, size_t in_size, size_t out_size)
 {
-        struct lkg_node *node = lkg_node_get(ino);
+        const struct lkg_node *node = task.node;
         int immutable = FS_IMMUTABLE_FL;
 
-        if (!node)
-                finish(req, -ESTALE);
-        else if (flags & FUSE_IOCTL_UNRESTRICTED)
+        if (flags & FUSE_IOCTL_UNRESTRICTED)
                 finish(req, -ENOTTY);
         else if (lkg_node_is_source(node))
-                finish(req, lkg_source_ioctl(req, node, cmd, fi));
+                finish(req, lkg_source_ioctl(req, task.node, cmd, fi));
         else if (cmd == FS_IOC_GETFLAGS && atomic_load(&node->kind) == LKG_NODE_CONTENT &&
                  !lkg_publication_holds_bad(node))
                 fuse_reply_ioctl(req, 0, &immutable, sizeof(immutable));
@@ -476,13 +432,13 @@ static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, s
 {
         if (ph)
                 fuse_pollhandle_destroy(ph); /* frees only its memory: we keep the kernel's handle */
-        lkg_view_poll(req, lkg_node_get(ino));
+        lkg_view_poll(req, task.node);
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t length,
                          struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
+        struct lkg_node *base = behind(fi);
         struct caller caller;
         int r = base ? lkg_file_fd(fi->fh) : -ESTALE;
 
@@ -500,13 +456,15 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, stru
                                fuse_ino_t out, off_t out_off, struct fuse_file_info *out_fi, size_t size,
                                int flags)
 {
-        struct lkg_node *node = lkg_node_get(out), *base = node ? behind(node, out_fi) : NULL;
+        const struct lkg_file *file = lkg_file_get(out_fi->fh);
+        struct lkg_node *base = file ? lkg_node_get(file->node) : NULL;
         int from = lkg_file_fd(in_fi->fh), to = lkg_file_fd(out_fi->fh), error;
         struct caller caller;
         ssize_t n;
 
-        if (!node || !base || from < 0 || to < 0) {
-                finish(req, node ? -EXDEV : -ESTALE); /* EXDEV: the caller reads and writes instead */
+        if (!base || from < 0 || to < 0) {
+                finish(req, lkg_node_get(out) ? -EXDEV
+                                              : -ESTALE); /* EXDEV: the caller reads and writes instead */
                 return;
         }
         lkg_caller_enter(fuse_req_ctx(req), &caller);
@@ -523,9 +481,9 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, stru
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = lkg_node_get(ino), *base = node ? behind(node, fi) : NULL;
+        const struct lkg_node *node = task.node, *base = behind(fi);
         bool content = base && !lkg_node_is_source(base); /* has no holes */
-        int fd = node && !content ? lkg_file_fd(fi->fh) : -ESTALE;
+        int fd = content ? -ESTALE : lkg_file_fd(fi->fh);
         off_t at = fd;
 
         if (content && (off < 0 || (uint64_t)off >= node->size))

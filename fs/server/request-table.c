@@ -35,6 +35,7 @@ struct request_row {
 #define EINTR_OK            REQUEST_EINTR
 #define NAME                (REQUEST_CHANGES | LOCKS) /* makes, removes or replaces a name */
 #define OTHERS              REQUEST_OTHERS
+#define ANY                 REQUEST_ANY_NODE
 
 /*
  * A write, a close or a change of attributes is in the page cache like a read, most likely; what is not is noticed by a tick (workers.c).
@@ -42,7 +43,7 @@ struct request_row {
  */
 static const struct request_row rows[] = {
         [FUSE_LOOKUP] = { QUICK, LOCKS, { 0, 1 } },
-        [FUSE_FORGET] = { VIEW, REQUEST_SILENT, { FIXED(fuse_forget_in) } },
+        [FUSE_FORGET] = { VIEW, REQUEST_SILENT | ANY, { FIXED(fuse_forget_in) } },
         [FUSE_GETATTR] = { QUICK, 0, { FIXED(fuse_getattr_in) } },
         [FUSE_SETATTR] = { QUICK, REQUEST_CHANGES | LOCKS | EINTR_OK, { FIXED(fuse_setattr_in) } },
         [FUSE_READLINK] = { QUICK },
@@ -58,8 +59,8 @@ static const struct request_row rows[] = {
         [FUSE_WRITE] = { QUICK,
                          HANDLE | EINTR_OK,
                          { FIXED(fuse_write_in), 0, 0, COUNT(fuse_write_in, size), 1 } },
-        [FUSE_STATFS] = { QUICK, EINTR_OK },
-        [FUSE_RELEASE] = { QUICK, HANDLE, { FIXED(fuse_release_in) } },
+        [FUSE_STATFS] = { QUICK, EINTR_OK | ANY },
+        [FUSE_RELEASE] = { QUICK, HANDLE | ANY, { FIXED(fuse_release_in) } },
         [FUSE_FSYNC] = { LONG, HANDLE | EINTR_OK | REQUEST_LOCKS_FILE, { FIXED(fuse_fsync_in) } },
         [FUSE_SETXATTR] = { LONG,
                             REQUEST_CHANGES | LOCKS | OTHERS,
@@ -70,7 +71,7 @@ static const struct request_row rows[] = {
         [FUSE_FLUSH] = { QUICK, HANDLE, { FIXED(fuse_flush_in) } },
         [FUSE_OPENDIR] = { VIEW, 0, { FIXED(fuse_open_in) } }, /* nothing is opened yet */
         [FUSE_READDIR] = { QUICK, LOCKS, { FIXED(fuse_read_in) } },
-        [FUSE_RELEASEDIR] = { QUICK, 0, { FIXED(fuse_release_in) } },
+        [FUSE_RELEASEDIR] = { QUICK, ANY, { FIXED(fuse_release_in) } },
         [FUSE_FSYNCDIR] = { LONG, LOCKS, { FIXED(fuse_fsync_in) } },
         [FUSE_GETLK] = { VIEW, 0, { FIXED(fuse_lk_in) } },
         [FUSE_SETLK] = { VIEW, 0, { FIXED(fuse_lk_in) } },
@@ -81,18 +82,18 @@ static const struct request_row rows[] = {
         [FUSE_BMAP] = { VIEW, 0, { FIXED(fuse_bmap_in) } },
         [FUSE_DESTROY] = { VIEW, REQUEST_NEVER }, /* for file systems on a block device */
         [FUSE_IOCTL] = { QUICK, HANDLE, { FIXED(fuse_ioctl_in), 0, 0, COUNT(fuse_ioctl_in, in_size), 1 } },
-        [FUSE_POLL] = { VIEW, 0, { FIXED(fuse_poll_in) } },
+        [FUSE_POLL] = { VIEW, ANY, { FIXED(fuse_poll_in) } },
         [FUSE_NOTIFY_REPLY] = { VIEW,
                                 REQUEST_NEVER | REQUEST_SILENT }, /* to a notification that we do not send */
         [FUSE_BATCH_FORGET] = { VIEW,
-                                REQUEST_SILENT,
+                                REQUEST_SILENT | ANY,
                                 { FIXED(fuse_batch_forget_in), 0, 0, COUNT(fuse_batch_forget_in, count),
                                   FIXED(fuse_forget_one) } },
         [FUSE_FALLOCATE] = { LONG, HANDLE | EINTR_OK, { FIXED(fuse_fallocate_in) } },
         [FUSE_READDIRPLUS] = { QUICK, LOCKS, { FIXED(fuse_read_in) } },
         [FUSE_RENAME2] = { LONG, NAME | OTHERS, { FIXED(fuse_rename2_in), 2 } },
         [FUSE_LSEEK] = { QUICK, HANDLE | REQUEST_LOCKS_FILE, { FIXED(fuse_lseek_in) } },
-        [FUSE_COPY_FILE_RANGE] = { LONG, HANDLE | EINTR_OK, { FIXED(fuse_copy_file_range_in) } },
+        [FUSE_COPY_FILE_RANGE] = { LONG, HANDLE | EINTR_OK | ANY, { FIXED(fuse_copy_file_range_in) } },
 };
 
 static const struct request_row *row_of(const struct fuse_in_header *header)

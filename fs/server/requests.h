@@ -42,6 +42,7 @@ enum request_flags {
         REQUEST_NEVER = 1 << 5,      /* no kernel sends it to us */
         REQUEST_CHANGES = 1 << 6,    /* not for callers of another mount namespace: EROFS */
         REQUEST_OTHERS = 1 << 7,     /* not for the notifier: ESTALE */
+        REQUEST_ANY_NODE = 1 << 8,   /* also if its node is unknown; any other: ESTALE */
 };
 
 enum lkg_request_kind lkg_request_kind(const struct fuse_in_header *header);
