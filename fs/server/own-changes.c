@@ -25,7 +25,7 @@ struct identity {
 };
 
 static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: own, enqueueing. A leaf. */
-static struct {
+static struct own {
         uint64_t dir;
         uint64_t name;     /* hash */
         uint64_t begun_ns; /* not 0: in progress since then */
@@ -69,37 +69,34 @@ static void identify(uint64_t dir, const char *name, struct identity *ret, mode_
         *ret_writer = file && atomic_load(&file->n_writers) > 0;
 }
 
-static size_t own_slot(uint64_t dir, uint64_t name)
+/* Lock held. */
+static struct own *own_of(uint64_t dir, uint64_t name)
 {
-        return (size_t)((name ^ dir * UINT64_C(0x9e3779b97f4a7c15)) % OWN_SLOTS);
+        return &own[(name ^ dir * UINT64_C(0x9e3779b97f4a7c15)) % OWN_SLOTS];
 }
 
 void lkg_relay_begin(uint64_t dir, const char *name)
 {
-        uint64_t hash = hash_name(name);
-        size_t slot = own_slot(dir, hash);
+        const struct own begun = { .dir = dir, .name = hash_name(name), .begun_ns = lkg_boottime_ns() };
         LKG_LOCKED(&relay_lock);
 
-        own[slot].dir = dir;
-        own[slot].name = hash;
-        own[slot].begun_ns = lkg_boottime_ns();
+        *own_of(dir, begun.name) = begun;
+}
+
+static void note_end(uint64_t dir, const char *name)
+{
+        struct own ended = { .dir = dir, .name = hash_name(name) };
+        mode_t mode;
+        bool writer;
+
+        identify(dir, name, &ended.identity, &mode, &writer);
+        LKG_LOCKED(&relay_lock);
+        *own_of(dir, ended.name) = ended;
 }
 
 void lkg_relay_end(uint64_t dir, const char *name)
 {
-        uint64_t hash = hash_name(name);
-        size_t slot = own_slot(dir, hash);
-        struct identity now;
-        mode_t mode;
-        bool writer;
-
-        identify(dir, name, &now, &mode, &writer);
-        (void)pthread_mutex_lock(&relay_lock);
-        own[slot].dir = dir;
-        own[slot].name = hash;
-        own[slot].begun_ns = 0;
-        own[slot].identity = now;
-        (void)pthread_mutex_unlock(&relay_lock);
+        note_end(dir, name);
         /* the kernel has dropped the root directory's attributes with this change */
         if (dir == FUSE_ROOT_ID) {
                 atomic_store(&server.shm->notify.root_changed, 1);
@@ -110,17 +107,13 @@ void lkg_relay_end(uint64_t dir, const char *name)
 static bool is_own(uint64_t dir, const char *name, const struct identity *now)
 {
         uint64_t hash = hash_name(name);
-        size_t slot = own_slot(dir, hash);
-        bool yes = false;
         LKG_LOCKED(&relay_lock);
+        const struct own *one = own_of(dir, hash);
 
-        if (own[slot].dir == dir && own[slot].name == hash) {
-                if (own[slot].begun_ns != 0)
-                        yes = lkg_boottime_ns() - own[slot].begun_ns < BEGUN_NS;
-                else
-                        yes = memcmp(&own[slot].identity, now, sizeof(*now)) == 0;
-        }
-        return yes;
+        if (one->dir != dir || one->name != hash)
+                return false;
+        return one->begun_ns != 0 ? lkg_boottime_ns() - one->begun_ns < BEGUN_NS
+                                  : memcmp(&one->identity, now, sizeof(*now)) == 0;
 }
 
 /* --- changes behind the mount --- */

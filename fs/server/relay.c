@@ -10,21 +10,16 @@
 #include "quota.h"
 #include "file-server.h"
 
-/* A view file as last announced. Only the event loop's thread announces. */
-struct announced {
-        char path[sizeof(((struct lkg_notify *)NULL)->view_names[0])], sha256[LKG_SHA256_HEX];
-        uint64_t generation;
-};
-static struct announced announced[LKG_VIEW_NAMES];
-static size_t n_announced;
+/* As last announced; NULL: nothing yet. Only the event loop's thread announces. */
+static struct publication_ref *announced;
 
 static bool was_announced(const struct lkg_entry *entry)
 {
-        for (size_t i = 0; i < n_announced; i++)
-                if (strcmp(announced[i].path, entry->path) == 0)
-                        return announced[i].generation == entry->generation &&
-                               strcmp(announced[i].sha256, entry->sha256) == 0;
-        return false;
+        const struct lkg_entry *before =
+                announced ? lkg_publication_find(announced->publication, entry->path) : NULL;
+
+        return before && before->flags & LKG_ENTRY_VIEW && before->generation == entry->generation &&
+               strcmp(before->sha256, entry->sha256) == 0;
 }
 
 /* @n: number of names so far. Return: the new number. */
@@ -40,48 +35,30 @@ static uint32_t want_name(uint32_t n, const char *path)
         return n + 1;
 }
 
-static void remember(const struct lkg_publication *publication)
-{
-        n_announced = 0;
-        for (size_t i = 0; i < publication->n_entries && n_announced < LKG_VIEW_NAMES; i++) {
-                const struct lkg_entry *entry = &publication->entries[i];
-                struct announced *a = &announced[n_announced];
-
-                if (!(entry->flags & LKG_ENTRY_VIEW))
-                        continue;
-                (void)snprintf(a->path, sizeof(a->path), "%s", entry->path);
-                memcpy(a->sha256, entry->sha256, sizeof(a->sha256));
-                a->generation = entry->generation;
-                n_announced++;
-        }
-}
-
 /*
  * Wakes only the watchers of files that have changed: a component may exit on an event, and most publications change only status/.
  * Names that the notifier has not finished stay wanted.
  */
-static void wake_watchers(void)
+static void wake_watchers(const struct lkg_publication *publication)
 {
-        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         uint32_t n = atomic_load(&server.shm->notify.n_view_names), n_new = 0;
 
         if (n > LKG_VIEW_NAMES)
                 n = LKG_VIEW_NAMES;
         if (atomic_load(&server.shm->notify.wake_done) == atomic_load(&server.shm->notify.wake_wanted))
                 n = 0; /* the notifier has finished all of them */
-        for (size_t i = 0; i < ref->publication->n_entries; i++) {
-                const struct lkg_entry *entry = &ref->publication->entries[i];
+        for (size_t i = 0; i < publication->n_entries; i++) {
+                const struct lkg_entry *entry = &publication->entries[i];
 
                 if (!(entry->flags & LKG_ENTRY_VIEW) || was_announced(entry))
                         continue;
                 n = want_name(n, entry->path);
                 n_new++;
         }
-        remember(ref->publication);
         atomic_store(&server.shm->notify.root_changed, 1);
         if (n_new > 0) {
                 atomic_store(&server.shm->notify.n_view_names, n);
-                atomic_store(&server.shm->notify.wake_wanted, ref->publication->number);
+                atomic_store(&server.shm->notify.wake_wanted, publication->number);
         }
         lkg_notifier_ring();
 }
@@ -178,15 +155,19 @@ int lkg_relay_open(fuse_req_t req, struct fuse_file_info *fi)
 
 void lkg_announce_newer(void)
 {
-        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
-        static uint64_t newest = UINT64_MAX;
+        struct publication_ref *ref = lkg_publication_get();
+        uint64_t number = ref->publication->number;
 
-        if (ref->publication->number == newest)
+        if (announced && announced->publication->number == number) {
+                lkg_publication_put(ref);
                 return;
-        newest = ref->publication->number;
-        lkg_link_loaded(newest);
+        }
+        lkg_link_loaded(number);
         lkg_view_wake_pollers();
         lkg_nodes_prune();
         lkg_kernel_invalidate_attributes(FUSE_ROOT_ID);
-        wake_watchers();
+        wake_watchers(ref->publication);
+        if (announced)
+                lkg_publication_put(announced);
+        announced = ref;
 }
