@@ -188,14 +188,13 @@ static int on_tick(sd_event_source *source, int fd, uint32_t revents, void *user
 static bool here(struct worker *me, const struct fuse_in_header *header, uint64_t now_ns)
 {
         bool careful = now_ns < atomic_load_explicit(&wary_until_ns, memory_order_relaxed) || lkg_held_any();
+        bool is_long = lkg_request_is_long(header), others = is_long && atomic_load(&n_waiting) > 0;
 
-        if (!lkg_request_is_long(header))
-                return !careful || lkg_request_kind(header) == REQUEST_VIEW;
-        if (careful && lkg_request_kind(header) != REQUEST_VIEW)
+        /* without others no worker would read meanwhile */
+        if ((careful || (is_long && !others)) && lkg_request_kind(header) != REQUEST_VIEW)
                 return false;
-        if (atomic_load(&n_waiting) == 0) /* no other worker would read meanwhile */
-                return lkg_request_kind(header) == REQUEST_VIEW;
-        depose(me->number);
+        if (others)
+                depose(me->number);
         return true;
 }
 

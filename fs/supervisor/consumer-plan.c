@@ -6,23 +6,22 @@
 /* Is what is planned only the repetition of the running one? */
 static bool only_repeats(const struct lkg_plan *plan)
 {
-        return plan->running && plan->n_retries > 0;
+        return plan->running_generation != 0 && plan->n_retries > 0;
 }
 
 void lkg_plan_request(struct lkg_plan *plan, uint64_t generation, uint64_t delay_ns, uint64_t now_ns)
 {
         uint64_t not_before_ns = now_ns + delay_ns;
 
-        if (!plan->wanted || only_repeats(plan) || not_before_ns < plan->not_before_ns)
+        if (plan->generation == 0 || only_repeats(plan) || not_before_ns < plan->not_before_ns)
                 plan->not_before_ns = not_before_ns;
-        plan->wanted = true;
         plan->generation = generation;
         plan->n_retries = 0;
 }
 
 void lkg_plan_withdraw(struct lkg_plan *plan)
 {
-        plan->wanted = false;
+        plan->generation = 0;
 }
 
 /* The restart limits: minInterval after the last one, and at most maxPerHour in any hour. */
@@ -31,7 +30,7 @@ uint64_t lkg_plan_due(const struct lkg_plan *plan, const struct lkg_plan_limits 
         size_t max = limits->max_per_hour ? limits->max_per_hour : 1;
         uint64_t due_ns = plan->not_before_ns;
 
-        if (!plan->wanted || plan->running)
+        if (plan->generation == 0 || plan->running_generation != 0)
                 return LKG_PLAN_NEVER;
         if (max > LKG_PLAN_ASKED_MAX)
                 max = LKG_PLAN_ASKED_MAX;
@@ -61,7 +60,6 @@ static void note_asked(struct lkg_plan *plan, uint64_t now_ns)
 uint64_t lkg_plan_begin(struct lkg_plan *plan, uint64_t now_ns)
 {
         note_asked(plan, now_ns);
-        plan->running = true;
         plan->running_generation = plan->generation;
         plan->n_retries++;
         plan->not_before_ns = 0; /* the minimum interval is the pause */
@@ -71,9 +69,9 @@ uint64_t lkg_plan_begin(struct lkg_plan *plan, uint64_t now_ns)
 bool lkg_plan_end(struct lkg_plan *plan, bool done)
 {
         if (only_repeats(plan) && (done || plan->n_retries > LKG_PLAN_RETRIES_MAX))
-                plan->wanted = false;
-        plan->running = false;
-        return plan->wanted;
+                plan->generation = 0;
+        plan->running_generation = 0;
+        return plan->generation != 0;
 }
 
 uint64_t lkg_plan_jitter_ns(const char *node, const char *component, uint32_t jitter_ms)
@@ -91,15 +89,26 @@ uint64_t lkg_plan_jitter_ns(const char *node, const char *component, uint32_t ji
 
 /* ---- on disk ---- */
 
+/* 0 is not written. */
+static const struct {
+        const char *key;
+        size_t offset;
+} numbers[] = {
+        { "planned_generation", offsetof(struct lkg_plan, generation) },
+        { "not_before_ns", offsetof(struct lkg_plan, not_before_ns) },
+        { "retries", offsetof(struct lkg_plan, n_retries) },
+        { "running_generation", offsetof(struct lkg_plan, running_generation) },
+};
+
 void lkg_plan_format(const struct lkg_plan *plan, const char *boot_id, struct lkg_buf *buf)
 {
         lkg_buf_printf(buf, "boot_id=%s\n", boot_id);
-        if (plan->wanted)
-                lkg_buf_printf(buf,
-                               "planned_generation=%" PRIu64 "\nnot_before_ns=%" PRIu64 "\nretries=%u\n",
-                               plan->generation, plan->not_before_ns, plan->n_retries);
-        if (plan->running)
-                lkg_buf_printf(buf, "running_generation=%" PRIu64 "\n", plan->running_generation);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(numbers); i++) {
+                uint64_t n = *(const uint64_t *)(const void *)((const char *)plan + numbers[i].offset);
+
+                if (n != 0)
+                        lkg_buf_printf(buf, "%s=%" PRIu64 "\n", numbers[i].key, n);
+        }
         for (size_t i = 0; i < plan->n_asked; i++)
                 lkg_buf_printf(buf, "asked_ns=%" PRIu64 "\n", plan->asked_ns[i]);
 }
@@ -113,25 +122,16 @@ static bool parse_number(const char *text, uint64_t *ret)
         return errno == 0 && end != text && *end == '\0' && *text >= '0' && *text <= '9';
 }
 
-static void parse_line(const char *key, uint64_t n, uint64_t now_ns, uint64_t jitter_ns,
-                       struct lkg_plan *plan)
+static void parse_line(const char *key, uint64_t n, uint64_t now_ns, struct lkg_plan *plan)
 {
-        if (strcmp(key, "planned_generation") == 0) {
-                plan->wanted = true;
-                plan->generation = n;
-        } else if (strcmp(key, "not_before_ns") == 0) {
-                plan->not_before_ns = n < now_ns + jitter_ns ? n : now_ns + jitter_ns;
-        } else if (strcmp(key, "retries") == 0) {
-                plan->n_retries = n > LKG_PLAN_RETRIES_MAX ? LKG_PLAN_RETRIES_MAX + 1 : (unsigned)n;
-        } else if (strcmp(key, "running_generation") == 0) {
-                plan->running = true;
-                plan->running_generation = n;
-        } else if (strcmp(key, "asked_ns") == 0 && plan->n_asked < LKG_PLAN_ASKED_MAX) {
-                uint64_t last_ns = plan->n_asked ? plan->asked_ns[plan->n_asked - 1] : 0;
+        uint64_t last_ns = plan->n_asked ? plan->asked_ns[plan->n_asked - 1] : 0;
 
-                if (n <= now_ns && n >= last_ns)
-                        plan->asked_ns[plan->n_asked++] = n;
-        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(numbers); i++)
+                if (strcmp(key, numbers[i].key) == 0)
+                        *(uint64_t *)(void *)((char *)plan + numbers[i].offset) = n;
+        if (strcmp(key, "asked_ns") == 0 && plan->n_asked < LKG_PLAN_ASKED_MAX && n <= now_ns &&
+            n >= last_ns)
+                plan->asked_ns[plan->n_asked++] = n;
 }
 
 void lkg_plan_parse(const char *text, const char *boot_id, uint64_t now_ns, uint64_t jitter_ns,
@@ -157,10 +157,12 @@ void lkg_plan_parse(const char *text, const char *boot_id, uint64_t now_ns, uint
                         if (strcmp(line, "boot_id") == 0)
                                 this_boot = *boot_id && strcmp(value, boot_id) == 0;
                         else if (this_boot && parse_number(value, &number))
-                                parse_line(line, number, now_ns, jitter_ns, ret);
+                                parse_line(line, number, now_ns, ret);
                 }
                 text += n + (text[n] == '\n');
         }
+        if (ret->not_before_ns > now_ns + jitter_ns)
+                ret->not_before_ns = now_ns + jitter_ns;
 }
 
 void lkg_restarts_append(const char *old, const char *line, struct lkg_buf *buf)

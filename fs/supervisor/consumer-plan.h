@@ -23,16 +23,13 @@ struct lkg_plan_limits {
 };
 
 struct lkg_plan {
-        bool wanted;            /* a restart is planned ... */
-        uint64_t generation;    /* ... so that this generation is read */
-        uint64_t not_before_ns; /* ... not earlier than this, and within the limits */
-        unsigned n_retries;     /* how often it has been tried so far */
-
+        uint64_t generation;    /* that is to be read by a restart; 0 = none is planned */
+        uint64_t not_before_ns; /* not earlier than this, and within the limits */
+        uint64_t n_retries;     /* how often it has been tried so far */
         /*
-         * One was requested and its result is not known yet. It stays planned meanwhile, with one try more: so it is repeated unless it
-         * succeeds, also by a successor.
+         * Of the restart that was requested and whose result is not known yet; 0 = none. It stays planned meanwhile, with one try more:
+         * so it is repeated unless it succeeds, also by a successor.
          */
-        bool running;
         uint64_t running_generation;
 
         size_t n_asked; /* oldest first; only those that still matter for a limit */

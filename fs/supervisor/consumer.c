@@ -246,7 +246,7 @@ static void load_plan(struct entry *e)
                 return;
         lkg_plan_parse(text, e->consumer->boot_id, lkg_boottime_ns(),
                        settings->restart_jitter_ms * LKG_NSEC_PER_MSEC, &e->plan);
-        if (e->plan.running)
+        if (e->plan.running_generation != 0)
                 lkg_log(LOG_NOTICE, &fields, "an earlier lkgfsd ended while it restarted %s%s",
                         e->component->name,
                         lkg_plan_end(&e->plan, /* done= */ false) ? "; it is asked for again" : "");
@@ -338,7 +338,7 @@ void lkg_consumer_request(struct lkg_consumer *c, uint32_t index, uint64_t gener
         if (!e || !is_restarted(e))
                 return;
         if (generation == 0) {
-                if (e->plan.wanted)
+                if (e->plan.generation != 0)
                         lkg_log(LOG_INFO, &fields, "the restart of %s is not needed any more",
                                 e->component->name);
                 lkg_plan_withdraw(&e->plan);

@@ -46,7 +46,7 @@ static void play(const struct step *steps, size_t n)
                         break;
                 }
                 due_ns = lkg_plan_due(plan, &limits);
-                generation = plan->wanted ? plan->generation : plan->running ? plan->running_generation : 0;
+                generation = plan->generation ? plan->generation : plan->running_generation;
                 if (due_ns != step->want_due_ns || generation != step->want_generation)
                         fail_msg("step %zu: due %llu for %llu, want %llu for %llu", i + 1,
                                  (unsigned long long)due_ns, (unsigned long long)generation,
@@ -99,7 +99,7 @@ TEST(test_failures)
 
         assert_non_null(plan);
         lkg_plan_request(plan, 1, 0, now_ns);
-        while (plan->wanted) {
+        while (plan->generation) {
                 now_ns = lkg_plan_due(plan, &many);
                 assert_int_equal(now_ns, (1000 + 60 * n) * S);
                 assert_int_equal(lkg_plan_begin(plan, now_ns), 1);
@@ -200,8 +200,7 @@ TEST(test_a_successor_goes_on)
         (void)lkg_plan_begin(plan, 960 * S);
         lkg_plan_request(plan, 8, 50 * S, 970 * S);
         text = formatted(plan);
-        assert_string_equal(text, "boot_id=" BOOT
-                                  "\nplanned_generation=8\nnot_before_ns=1020000000000\nretries=0\n"
+        assert_string_equal(text, "boot_id=" BOOT "\nplanned_generation=8\nnot_before_ns=1020000000000\n"
                                   "running_generation=7\n"
                                   "asked_ns=900000000000\nasked_ns=960000000000\n");
         lkg_plan_parse(text, BOOT, 1000 * S, 300 * S, again);
@@ -210,7 +209,7 @@ TEST(test_a_successor_goes_on)
         assert_true(lkg_plan_end(again, false));
         assert_int_equal(lkg_plan_due(again, &limits), 1020 * S);
         lkg_plan_parse(text, "another boot", 1000 * S, 300 * S, again); /* the component has started since */
-        assert_false(again->wanted || again->running);
+        assert_false(again->generation || again->running_generation);
         assert_int_equal(again->n_asked, 0);
         free(plan);
 }
@@ -246,7 +245,7 @@ TEST(test_plans_that_cannot_be_true)
         }
         assert_false(lkg_plan_end(plan, false)); /* the last one: failed too often already */
         lkg_plan_parse("boot_id=\nplanned_generation=3\n", "", 1000 * S, 0, plan); /* an unknown boot */
-        assert_false(plan->wanted);
+        assert_int_equal(plan->generation, 0);
         free(plan);
 }
 
