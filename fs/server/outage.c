@@ -198,22 +198,22 @@ static void put_processes(const struct outage_words *w, struct lkg_buf *buf)
 /* What is killed and started again ten times a second is up whenever somebody looks. */
 static void put_restarts(const struct outage_words *w, struct lkg_buf *buf)
 {
-        static const char *const names[_LKG_ENDS_MAX] = { [LKG_ENDS_ENGINE] = "lkgfs-engine",
-                                                          [LKG_ENDS_SERVER] = "lkgfs-fs",
-                                                          [LKG_ENDS_NOTIFIER] = "lkgfs-notify" };
+        static const char *const names[_LKG_CHILD_KIND_MAX] = { [LKG_CHILD_ENGINE] = "lkgfs-engine",
+                                                                [LKG_CHILD_SERVER] = "lkgfs-fs",
+                                                                [LKG_CHILD_NOTIFIER] = "lkgfs-notify" };
         const struct lkg_ends *ends = server.shm->ends;
         uint64_t now = lkg_boottime_ns();
         char reason[64];
 
         put_metric(buf, "lkgfs_process_restarts_total", "counter",
                    "Ends of this process that nobody asked for.");
-        for (size_t i = 0; i < _LKG_ENDS_MAX; i++)
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 lkg_buf_printf(buf,
                                "lkgfs_process_restarts_total{component=\"%s\",process=\"%s\"} %" PRIu64 "\n",
                                w->component, names[i], (uint64_t)atomic_load(&ends[i].n));
         put_metric(buf, "lkgfs_process_restarts_recent", "gauge",
                    "The same within the last minute; reason: of the last one. Absent if there was none.");
-        for (size_t i = 0; i < _LKG_ENDS_MAX; i++) {
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++) {
                 unsigned n = lkg_ends_recent(&ends[i], now);
 
                 lkg_ends_reason(&ends[i], reason, sizeof(reason));

@@ -231,7 +231,6 @@ static int force_of(struct lkg_shared *shared)
         return 0;
 }
 
-/* Exit status of the helper: 0 clean, 1 detached with users left, 2 not unmounted. */
 int lkg_unmount(void *userdata)
 {
         struct lkg_supervisor *s = userdata;

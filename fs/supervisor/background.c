@@ -48,7 +48,6 @@ static int wait_for_report(int fd, pid_t pid)
         return report->code;
 }
 
-/* Return: 0 in the daemon, with @ret_ready_fd; 1 in the caller's process, with @ret_code; EX_OSERR. */
 int lkg_background_enter(int *ret_ready_fd, int *ret_code, struct lkg_error *err)
 {
         int fds[2], fd;

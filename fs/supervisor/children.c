@@ -203,10 +203,6 @@ static void note_end(struct lkg_child *child, const struct lkg_child_end *end)
 {
         struct lkg_shared *shared = child->supervisor->connection.shared;
 
-        _Static_assert((int)LKG_CHILD_ENGINE == (int)LKG_ENDS_ENGINE &&
-                               (int)LKG_CHILD_SERVER == (int)LKG_ENDS_SERVER &&
-                               (int)LKG_CHILD_NOTIFIER == (int)LKG_ENDS_NOTIFIER,
-                       "one order");
         if (shared && !child->ending && child->supervisor->phase < LKG_PHASE_UNMOUNT)
                 lkg_ends_note(&shared->ends[child->kind], end->code, end->status, lkg_boottime_ns());
 }

@@ -42,8 +42,6 @@ enum lkg_phase {
         LKG_PHASE_END,     /* children end, then the loop does */
 };
 
-enum lkg_child_kind { LKG_CHILD_ENGINE, LKG_CHILD_SERVER, LKG_CHILD_NOTIFIER, _LKG_CHILD_KIND_MAX };
-
 struct lkg_supervisor;
 
 /* A long-lived process of lkgfs, whichever it is. */

@@ -198,8 +198,8 @@ struct lkg_process {
         uint64_t start_time; /* field 22 of /proc/pid/stat: with the pid it identifies a process */
 };
 
-/* Whose ends are noted, in the order of lkgfsd's children. */
-enum lkg_ends_of { LKG_ENDS_ENGINE, LKG_ENDS_SERVER, LKG_ENDS_NOTIFIER, _LKG_ENDS_MAX };
+/* The children of lkgfsd. */
+enum lkg_child_kind { LKG_CHILD_ENGINE, LKG_CHILD_SERVER, LKG_CHILD_NOTIFIER, _LKG_CHILD_KIND_MAX };
 
 #define LKG_SHARED_PAGE 65536 /* the largest page size of machines that Kubernetes runs on */
 
@@ -298,7 +298,7 @@ struct lkg_shared {
         /* what the last good publication shows or hides in the root: EIO for a server without a publication */
         char root_names[LKG_ROOT_NAMES][256];
         _Atomic uint32_t n_root_names;
-        struct lkg_ends ends[_LKG_ENDS_MAX]; /* supervisor */
+        struct lkg_ends ends[_LKG_CHILD_KIND_MAX]; /* supervisor */
 };
 
 /** lkg_shared_slots() - the maximum number of slots in use. */
