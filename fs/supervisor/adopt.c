@@ -231,6 +231,15 @@ static int replace_view(struct lkg_supervisor *s, struct found *found, struct lk
         return 0;
 }
 
+/* Would our file server have answered FUSE_INIT like the one of @shared? If not, it cannot serve that connection. */
+static bool agrees(const struct lkg_shared *shared)
+{
+        unsigned char ours[LKG_INIT_MAX];
+        uint32_t size = lkg_init_answer(shared->init_request, shared->init_request_size, ours);
+
+        return size > 0 && size == shared->init_reply_size && memcmp(ours, shared->init_reply, size) == 0;
+}
+
 /*
  * Is it ours, and usable?
  * Return: 0, with @ret_shared NULL if it is not usable; an exit code.
@@ -261,7 +270,7 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
                 discard(s, shared, "its connection was aborted");
         } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
                 discard(s, shared, "its view is not mounted any more");
-        } else if (!lkg_connection_agrees(shared)) {
+        } else if (!agrees(shared)) {
                 (void)munmap(shared, sizeof(*shared));
                 return replace_view(s, found, err);
         } else {

@@ -52,7 +52,7 @@ static int print_settings(const struct lkg_config *config)
 
 /*
  * The engine's default user, else nobody, who may read what root may; root in the cases in which the engine is root
- * (lkg_engine_account()).
+ * (account_of() in engine-child.c).
  */
 static struct lkg_account account_of(const char *config)
 {

@@ -162,14 +162,6 @@ static int read_init(struct lkg_connection *c, struct lkg_error *err)
         return 0;
 }
 
-bool lkg_connection_agrees(const struct lkg_shared *shared)
-{
-        unsigned char ours[LKG_INIT_MAX];
-        uint32_t size = lkg_init_answer(shared->init_request, shared->init_request_size, ours);
-
-        return size > 0 && size == shared->init_reply_size && memcmp(ours, shared->init_reply, size) == 0;
-}
-
 static int answer_init(struct lkg_connection *c, struct lkg_error *err)
 {
         struct lkg_shared *shared = c->shared;

@@ -429,15 +429,58 @@ static bool same_account(const struct lkg_account *a, const struct lkg_account *
         return a->uid == b->uid && a->gid == b->gid;
 }
 
+/* Why the engine runs as root although another user is configured. */
+enum root {
+        ROOT_AS_CONFIGURED,
+        ROOT_NO_USER,  /* there is no such user */
+        ROOT_NO_RIGHT, /* we lack the privileges to change the user (in a container) */
+        /*
+         * whether it may read root's files in the source directory, or write its own, is not decided by this
+         * kernel
+         */
+        ROOT_NO_SAY,
+};
+
+/* An engine that is less confined is better than none. @directories: the source and the state directory; no request is sent to them */
+static enum root account_of(const struct lkg_settings *settings, const int directories[static 2],
+                            struct lkg_account *ret)
+{
+        *ret = (struct lkg_account){ 0 };
+        if (settings->engine_user_missing)
+                return ROOT_NO_USER;
+        if (settings->engine_uid == 0)
+                return ROOT_AS_CONFIGURED;
+        if (!lkg_may_change_user())
+                return ROOT_NO_RIGHT;
+        if (lkg_asks_elsewhere(directories[0]) || lkg_asks_elsewhere(directories[1]))
+                return ROOT_NO_SAY;
+        *ret = (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
+        return ROOT_AS_CONFIGURED;
+}
+
+static void tell_why_root(const struct lkg_settings *settings, enum root why)
+{
+        static const char *const reasons[] = {
+                [ROOT_NO_USER] = "there is no such user in " LKG_PASSWD_FILE,
+                [ROOT_NO_RIGHT] = "lkgfsd may not change to it (CAP_SETUID, CAP_SETGID, CAP_CHOWN, "
+                                  "CAP_DAC_READ_SEARCH)",
+                [ROOT_NO_SAY] = "a server decides who may read and write in the source or state directory",
+        };
+
+        if (why != ROOT_AS_CONFIGURED)
+                lkg_log_notice("the engine runs as root, without capabilities, and not as engineUser %s: %s",
+                               settings->engine_user, reasons[why]);
+}
+
 /* The user of the next engine; if that is root, the reason is logged once. */
 static struct lkg_account choose_account(struct lkg_supervisor *s)
 {
         struct lkg_account account;
         const int directories[] = { s->source.fd, s->dirs.state };
-        enum lkg_engine_root why = lkg_engine_account(s->settings, directories, &account);
+        enum root why = account_of(s->settings, directories, &account);
 
         if (s->engine.root != (int)why)
-                lkg_engine_user_tell(s->settings, why);
+                tell_why_root(s->settings, why);
         s->engine.root = (int)why;
         return account;
 }

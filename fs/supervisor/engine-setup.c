@@ -161,37 +161,6 @@ bool lkg_asks_elsewhere(int directory)
         return lkg_mounts_of(directory, &mount) == 1 && lkg_mount_asks_elsewhere(&mount);
 }
 
-enum lkg_engine_root lkg_engine_account(const struct lkg_settings *settings, const int directories[static 2],
-                                        struct lkg_account *ret)
-{
-        *ret = (struct lkg_account){ 0 };
-        if (settings->engine_user_missing)
-                return LKG_ENGINE_NO_USER;
-        if (settings->engine_uid == 0)
-                return LKG_ENGINE_AS_CONFIGURED;
-        if (!lkg_may_change_user())
-                return LKG_ENGINE_NO_RIGHT;
-        if (lkg_asks_elsewhere(directories[0]) || lkg_asks_elsewhere(directories[1]))
-                return LKG_ENGINE_NO_SAY;
-        *ret = (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
-        return LKG_ENGINE_AS_CONFIGURED;
-}
-
-void lkg_engine_user_tell(const struct lkg_settings *settings, enum lkg_engine_root why)
-{
-        static const char *const reasons[] = {
-                [LKG_ENGINE_NO_USER] = "there is no such user in " LKG_PASSWD_FILE,
-                [LKG_ENGINE_NO_RIGHT] = "lkgfsd may not change to it (CAP_SETUID, CAP_SETGID, CAP_CHOWN, "
-                                        "CAP_DAC_READ_SEARCH)",
-                [LKG_ENGINE_NO_SAY] =
-                        "a server decides who may read and write in the source or state directory",
-        };
-
-        if (why != LKG_ENGINE_AS_CONFIGURED)
-                lkg_log_notice("the engine runs as root, without capabilities, and not as engineUser %s: %s",
-                               settings->engine_user, reasons[why]);
-}
-
 /* ---- the owner of a directory ---- */
 
 bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings)

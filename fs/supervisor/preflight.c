@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
@@ -63,7 +64,7 @@ static const int kept_capabilities[] = {
         CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_MKNOD, CAP_SETFCAP, -1
 };
 
-int lkg_preflight_privilege(struct lkg_error *err)
+static int check_privilege(struct lkg_error *err)
 {
         struct utsname name;
         unsigned major = 0, minor = 0;
@@ -113,7 +114,7 @@ static char *resolve_mount_point(const char *given)
         return joined;
 }
 
-int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
+static int choose_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
 {
         const char *given = s->options->mount_point;
         struct statx stx;
@@ -199,7 +200,7 @@ static int resolve_source(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
+static int read_settings(struct lkg_supervisor *s, struct lkg_error *err)
 {
         int r = lkg_settings_read(s, err);
 
@@ -473,7 +474,7 @@ static int take_lock(const struct lkg_supervisor *s, int dirfd, const char *dir,
 
 /* ---- directories ---- */
 
-int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
+static int lock_directories(struct lkg_supervisor *s, struct lkg_error *err)
 {
         const struct lkg_settings *settings = s->settings;
         bool made_state = access(settings->state_dir, F_OK) < 0;
@@ -629,7 +630,7 @@ static bool trusted_sibling(const char *path, const struct stat *self)
                (st.st_uid == 0 || st.st_uid == self->st_uid) && !(st.st_mode & S_IWOTH);
 }
 
-int lkg_programs_find(struct lkg_supervisor *s, struct lkg_error *err)
+static int find_programs(struct lkg_supervisor *s, struct lkg_error *err)
 {
         static const struct {
                 const char *folder, *name;
@@ -664,4 +665,65 @@ int lkg_programs_find(struct lkg_supervisor *s, struct lkg_error *err)
                                         programs[i].name, *path ? *path : "");
         }
         return 0;
+}
+
+/* ---- all ---- */
+
+/* Only the default configuration file may be missing, not one that was named. */
+static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *cwd = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+
+        if (path[0] != '/' && !cwd)
+                return lkg_fail(err, EX_IOERR, errno, "current directory");
+        if (asprintf(&s->config, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", path) < 0) {
+                s->config = NULL;
+                return lkg_fail(err, EX_OSERR, ENOMEM, "path of the configuration");
+        }
+        if (strcmp(s->config, LKG_CONFIG_DEFAULT) != 0 && access(s->config, F_OK) < 0)
+                return lkg_fail(err, EX_CONFIG, errno, "configuration file %s", s->config);
+        return 0;
+}
+
+/*
+ * A service manager that sandboxes us gives us a mount namespace from which no mount propagates. So we alone
+ * leave it for the named one, before anything else; our children are started in the namespace that we came
+ * from.
+ */
+static int change_namespace(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int ours = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int there = open(path, O_RDONLY | O_CLOEXEC);
+        int lifted;
+
+        if (ours < 0 || there < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, errno, "mount namespace %s", path);
+        if (setns(there, CLONE_NEWNS) < 0)
+                return lkg_fail(err, EX_NOPERM, errno, "enter the mount namespace %s", path);
+        lifted = lkg_lift_fd(LKG_STEAL_FD(ours));
+        if (lifted < 0)
+                return lkg_fail(err, EX_OSERR, -lifted, "our own mount namespace");
+        s->children_namespace = lifted;
+        return 0;
+}
+
+int lkg_preflight(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        int r = check_privilege(err);
+
+        if (r == 0 && s->options->mount_namespace)
+                r = change_namespace(s, s->options->mount_namespace, err);
+        if (r == 0 && s->options->config)
+                r = choose_config(s, s->options->config, err);
+        if (r == 0)
+                r = choose_mount_point(s, err);
+        if (r == 0 && chdir("/") < 0)
+                r = lkg_fail(err, EX_OSERR, errno, "chdir /");
+        if (r == 0)
+                r = find_programs(s, err);
+        if (r == 0)
+                r = read_settings(s, err);
+        if (r != 0)
+                return r;
+        return s->options->fake ? lkg_preflight_occupied(s, err) : lock_directories(s, err);
 }

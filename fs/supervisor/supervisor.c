@@ -11,7 +11,6 @@
  * after that, only a stop or an unmount ends it.
  */
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
@@ -555,66 +554,13 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* Only the default configuration file may be missing, not one that was named. */
-static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_freep) char *cwd = path[0] != '/' ? getcwd(NULL, 0) : NULL;
-
-        if (path[0] != '/' && !cwd)
-                return lkg_fail(err, EX_IOERR, errno, "current directory");
-        if (asprintf(&s->config, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", path) < 0) {
-                s->config = NULL;
-                return lkg_fail(err, EX_OSERR, ENOMEM, "path of the configuration");
-        }
-        if (strcmp(s->config, LKG_CONFIG_DEFAULT) != 0 && access(s->config, F_OK) < 0)
-                return lkg_fail(err, EX_CONFIG, errno, "configuration file %s", s->config);
-        return 0;
-}
-
-/*
- * A service manager that sandboxes us gives us a mount namespace from which no mount propagates. So we alone
- * leave it for the named one, before anything else; our children are started in the namespace that we came
- * from.
- */
-static int change_namespace(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_closep) int ours = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-        LKG_CLEANUP(lkg_closep) int there = open(path, O_RDONLY | O_CLOEXEC);
-        int lifted;
-
-        if (ours < 0 || there < 0)
-                return lkg_fail(err, EX_UNAVAILABLE, errno, "mount namespace %s", path);
-        if (setns(there, CLONE_NEWNS) < 0)
-                return lkg_fail(err, EX_NOPERM, errno, "enter the mount namespace %s", path);
-        lifted = lkg_lift_fd(LKG_STEAL_FD(ours));
-        if (lifted < 0)
-                return lkg_fail(err, EX_OSERR, -lifted, "our own mount namespace");
-        s->children_namespace = lifted;
-        return 0;
-}
-
 static int start(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        int r = lkg_preflight_privilege(err);
+        int r = lkg_preflight(s, err);
 
-        if (r == 0 && s->options->mount_namespace)
-                r = change_namespace(s, s->options->mount_namespace, err);
-        if (r == 0 && s->options->config)
-                r = choose_config(s, s->options->config, err);
-        if (r == 0)
-                r = lkg_preflight_mount_point(s, err);
-        if (r == 0 && chdir("/") < 0)
-                r = lkg_fail(err, EX_OSERR, errno, "chdir /");
-        if (r == 0)
-                r = lkg_programs_find(s, err);
-        if (r == 0)
-                r = lkg_preflight_settings(s, err);
-        if (r == 0 && s->options->fake)
-                return lkg_preflight_occupied(s, err);
-        if (r == 0)
-                r = lkg_preflight_locks(s, err);
-        if (r == 0)
-                r = lkg_background_redirect(s, err);
+        if (r != 0 || s->options->fake)
+                return r;
+        r = lkg_background_redirect(s, err);
         if (r == 0)
                 r = prepare_loop(s, err);
         if (r == 0 && !(s->consumer = lkg_consumer_new(s->event, s->dirs.runtime, s->settings)))

@@ -104,7 +104,7 @@ struct lkg_engine_state {
         struct lkg_account account;  /* the user that it was started with */
         char user[32];               /* the same as an argument */
         bool handed_over;            /* an engine of this user has published: the directories belong to it */
-        int root;                    /* enum lkg_engine_root, as last reported */
+        int root;                    /* why it is root, as last reported: engine-child.c */
         struct lkg_judging *judging; /* its note; NULL = none */
         struct lkg_work_watch work;
         bool took_too_long; /* and was killed for that */
@@ -199,15 +199,12 @@ struct lkg_supervisor {
         sd_event *event;
 };
 
-/* preflight.c: part of the start. Nothing is changed before lkg_preflight_locks(). */
-int lkg_preflight_privilege(struct lkg_error *err);
-int lkg_programs_find(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_preflight_mount_point() - fills mount_point; sends no request, so a dead or hung view does not matter. */
-int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_preflight_settings() - the configuration, and the directories that it names. */
-int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_preflight_locks() - create and lock the directories: from then on no other lkgfsd uses them. */
-int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err);
+/* preflight.c: part of the start */
+/**
+ * lkg_preflight() - all that can be wrong before anything is touched; then create and lock the directories: from then on no other lkgfsd
+ * uses them. Sends no request, so a dead or hung view does not matter. With `fake` the mount point is checked, and nothing is created.
+ */
+int lkg_preflight(struct lkg_supervisor *s, struct lkg_error *err);
 /**
  * lkg_preflight_occupied() - refuse a mount point in use; for a dead view of lkgfs set `stale` instead. At
  * most 2 s.
@@ -225,12 +222,6 @@ int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, 
 int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err);
 /** lkg_connection_handshake() - answer FUSE_INIT and keep the answer in the shared memory. At most 10 s. */
 int lkg_connection_handshake(struct lkg_connection *c, struct lkg_error *err);
-/**
- * lkg_connection_agrees() - would our file server have answered FUSE_INIT like the one of @shared? If not,
- * it cannot serve that connection.
- * Return: false also if it cannot be asked.
- */
-bool lkg_connection_agrees(const struct lkg_shared *shared);
 void lkg_connection_init(struct lkg_connection *connection);
 void lkg_connection_close(struct lkg_connection *connection);
 /** lkg_connection_dead() - was it aborted, or unmounted by its last user? */
@@ -365,32 +356,10 @@ int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
 void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 
 /* engine-setup.c */
-/* Why the engine runs as root although another user is configured. */
-enum lkg_engine_root {
-        LKG_ENGINE_AS_CONFIGURED,
-        LKG_ENGINE_NO_USER,  /* there is no such user */
-        LKG_ENGINE_NO_RIGHT, /* we lack the privileges to change the user (in a container) */
-        /*
-         * whether it may read root's files in the source directory, or write its own, is not decided by this
-         * kernel
-         */
-        LKG_ENGINE_NO_SAY,
-};
-
 /** lkg_may_change_user() - can a process of ours become another user who may read what root may? */
 bool lkg_may_change_user(void);
 /** lkg_asks_elsewhere() - does a server decide who may read in @directory, so that only root of this host is somebody there? */
 bool lkg_asks_elsewhere(int directory);
-/**
- * lkg_engine_account() - the user of the next engine: an engine that is less confined is better than none.
- * @directories: the source and the state directory; no request is sent to them
- */
-enum lkg_engine_root lkg_engine_account(const struct lkg_settings *settings, const int directories[static 2],
-                                        struct lkg_account *ret);
-
-/** lkg_engine_user_tell() - log the reason. */
-void lkg_engine_user_tell(const struct lkg_settings *settings, enum lkg_engine_root why);
-
 /**
  * lkg_engine_owns() - may @owner own a directory of lkgfs, or a file in it? Owners are root, the engine's
  * user, or the previous one.
