@@ -20,6 +20,7 @@
 
 #define CHANNEL_ROUNDS 16                       /* times LKG_MESSAGES_AT_ONCE: more than a socket can hold */
 #define KILL_GRACE_NS  (50 * LKG_NSEC_PER_MSEC) /* far more than a killed process needs normally */
+#define QUIET_NS       (60 * LKG_NSEC_PER_SEC)  /* between two looks while nothing happens */
 #define MORE_MAX       8u                       /* further arguments of a child */
 
 bool lkg_child_running(const struct lkg_child *child)
@@ -457,6 +458,36 @@ int lkg_child_adopt(struct lkg_child *child, int channel)
         return r;
 }
 
+/* ---- do they work ---- */
+
+static void on_look(void *userdata);
+
+static void look_in(struct lkg_supervisor *s, uint64_t pause_ns)
+{
+        s->watchdog.quiet = pause_ns == QUIET_NS;
+        if (lkg_timer_set(&s->watchdog.timer, s->event, pause_ns, pause_ns / 10, on_look, s) < 0)
+                lkg_log_error("no timer for watching the children: out of memory");
+}
+
+static void on_look(void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+        bool busy = s->watchdog.quiet || s->watchdog.woken;
+
+        s->watchdog.woken = false;
+        for (size_t i = _LKG_CHILD_KIND_MAX; i-- > 0 && s->phase < LKG_PHASE_DRAIN;) /* the engine last */
+                busy = s->children[i].row->look(s, &s->children[i], busy) || busy;
+        if (s->phase < LKG_PHASE_DRAIN)
+                look_in(s, busy ? LKG_ALIVE_TICK_NS : QUIET_NS);
+}
+
+void lkg_watchdog_wake(struct lkg_supervisor *s)
+{
+        s->watchdog.woken = true;
+        if (s->phase < LKG_PHASE_DRAIN && (s->watchdog.quiet || !lkg_timer_is_set(&s->watchdog.timer)))
+                look_in(s, LKG_ALIVE_TICK_NS);
+}
+
 /* ---- messages to the engine ---- */
 
 int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
@@ -489,6 +520,11 @@ void lkg_engine_send(struct lkg_supervisor *s, uint32_t type)
  */
 
 #define EARLY_NS (1 * LKG_NSEC_PER_SEC)
+/*
+ * Each step of its work is one call through the view, which a hung file server delays until it is replaced
+ * (LKG_HEARTBEAT_HUNG_NS). So this is longer.
+ */
+#define STUCK_NS (5 * LKG_NSEC_PER_SEC)
 /*
  * A user who keeps a directory of the view locked (a listing into memory of a file system that does not
  * answer) blocks everyone who changes it, and SIGKILL does not end that wait. The next notifier would be
@@ -534,6 +570,31 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
         return recv(child->channel, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
 }
 
+static bool look(struct lkg_supervisor *s, struct lkg_child *child, bool busy)
+{
+        struct lkg_shared *shared = s->connection.shared;
+        struct lkg_progress *progress = &s->watchdog.notifier;
+        enum lkg_progress_verdict verdict;
+        bool has_work, stopped;
+        uint64_t trace;
+
+        if (!lkg_child_running(child) || child->ending || !shared || s->phase >= LKG_PHASE_UNMOUNT) {
+                *progress = (struct lkg_progress){ 0 };
+                return false;
+        }
+        has_work = atomic_load(&shared->notify.wake_wanted) != atomic_load(&shared->notify.wake_done) ||
+                   atomic_load(&shared->notify.relay_head) != atomic_load(&shared->notify.relay_tail);
+        trace = atomic_load(&shared->notify.wake_done) + atomic_load(&shared->notify.relay_tail) +
+                atomic_load(&shared->notify.steps);
+        stopped = lkg_process_running((int)child->pid, 0) == 0;
+        verdict = lkg_progress_look(progress, has_work, stopped, trace, lkg_boottime_ns(), STUCK_NS);
+        if (verdict == LKG_PROGRESS_STUCK) {
+                lkg_child_replace(child, stopped ? "was stopped for 5 s" : "has done nothing for 5 s");
+                *progress = (struct lkg_progress){ 0 };
+        }
+        return verdict != LKG_PROGRESS_NONE;
+}
+
 const struct lkg_child_row lkg_notifier_row = {
         .name = "notifier",
         .program = "lkgfs-notify",
@@ -541,6 +602,7 @@ const struct lkg_child_row lkg_notifier_row = {
                  { "--shared-fd", offsetof(struct lkg_supervisor, connection.shared_fd) },
                  { "--supervisor-fd", LKG_CHILD_CHANNEL } },
         .prepare = prepare,
+        .look = look,
         .died = died,
         .input = input,
 };

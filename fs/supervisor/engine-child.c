@@ -9,7 +9,6 @@
  * noted, are its progress (pace.h). Urgent events come from the kernel: its end (children.c), a stop (SIGCHLD), and each second of
  * CPU time (a timer on its CPU clock, for an endless loop). A second of silence is reported: in the shared memory for the file
  * server, in the log, and to the service manager. After engineTimeout and a second without progress it is killed and replaced.
- * The same checks find a notifier that does nothing.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -32,15 +31,9 @@
 #define TRIES_AT_START 4u
 #define END_NS         (2 * LKG_NSEC_PER_SEC)
 #define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
-#define QUIET_NS       (60 * LKG_NSEC_PER_SEC)
 #define START_NS       (30 * LKG_NSEC_PER_SEC) /* for the first reading; the same as ENGINE_LIMIT_NS */
-/*
- * Each step of the notifier's work is one call through the view, which a hung file server delays until it is replaced
- * (LKG_HEARTBEAT_HUNG_NS). So this is longer.
- */
-#define STUCK_NS     (5 * LKG_NSEC_PER_SEC)
-#define CLOCK_STEP_S 1
-#define CLOCK_SIGNAL (SIGRTMIN + 1)
+#define CLOCK_STEP_S   1
+#define CLOCK_SIGNAL   (SIGRTMIN + 1)
 
 static struct lkg_child *engine_of(struct lkg_supervisor *s)
 {
@@ -192,11 +185,6 @@ static void ask(struct lkg_supervisor *s)
         (void)lkg_engine_tell(s, &message); /* a full queue counts as no answer */
 }
 
-static bool is_stopped(const struct lkg_child *child)
-{
-        return lkg_process_running((int)child->pid, 0) == 0;
-}
-
 /* At its start it gets the time for the first reading, unless it is stuck in what it reads. */
 static uint64_t silence_limit_ns(const struct lkg_supervisor *s, const struct lkg_child *child,
                                  enum lkg_work work)
@@ -206,9 +194,8 @@ static uint64_t silence_limit_ns(const struct lkg_supervisor *s, const struct lk
         return !child->ready && work == LKG_WORK_NONE && limit_ns < START_NS ? START_NS : limit_ns;
 }
 
-static void look_at_engine(struct lkg_supervisor *s)
+static void look_at_engine(struct lkg_supervisor *s, struct lkg_child *child)
 {
-        struct lkg_child *child = engine_of(s);
         enum lkg_progress_verdict verdict;
         uint64_t cpu_ns, limit_ns;
         enum lkg_work work;
@@ -225,7 +212,7 @@ static void look_at_engine(struct lkg_supervisor *s)
         work = look_at_work(s, &cpu_ns);
         if (work == LKG_WORK_TOO_LONG)
                 return; /* killed for that */
-        works = work != LKG_WORK_NONE && !is_stopped(child);
+        works = work != LKG_WORK_NONE && lkg_process_running((int)child->pid, 0) != 0;
         if (health_of(s))
                 atomic_store(&health_of(s)->works, works);
         if (!s->watchdog.asked) {
@@ -244,46 +231,6 @@ static void look_at_engine(struct lkg_supervisor *s)
                 lkg_child_replace(child, why);
 }
 
-/* ---- a notifier that does nothing ---- */
-
-/* Return: whether to check again in a tick. */
-static bool look_at_notifier(struct lkg_supervisor *s)
-{
-        struct lkg_child *child = &s->children[LKG_CHILD_NOTIFIER];
-        struct lkg_shared *shared = s->connection.shared;
-        struct lkg_progress *progress = &s->watchdog.notifier;
-        enum lkg_progress_verdict verdict;
-        bool has_work, stopped;
-        uint64_t trace;
-
-        if (!lkg_child_running(child) || child->ending || !shared) {
-                *progress = (struct lkg_progress){ 0 };
-                return false;
-        }
-        has_work = atomic_load(&shared->notify.wake_wanted) != atomic_load(&shared->notify.wake_done) ||
-                   atomic_load(&shared->notify.relay_head) != atomic_load(&shared->notify.relay_tail);
-        trace = atomic_load(&shared->notify.wake_done) + atomic_load(&shared->notify.relay_tail) +
-                atomic_load(&shared->notify.steps);
-        stopped = is_stopped(child);
-        verdict = lkg_progress_look(progress, has_work, stopped, trace, lkg_boottime_ns(), STUCK_NS);
-        if (verdict == LKG_PROGRESS_STUCK) {
-                lkg_child_replace(child, stopped ? "was stopped for 5 s" : "has done nothing for 5 s");
-                *progress = (struct lkg_progress){ 0 };
-        }
-        return verdict != LKG_PROGRESS_NONE;
-}
-
-/* ---- when ---- */
-
-static void on_look(void *userdata);
-
-static void look_in(struct lkg_supervisor *s, uint64_t pause_ns)
-{
-        s->watchdog.quiet = pause_ns == QUIET_NS;
-        if (lkg_timer_set(&s->watchdog.timer, s->event, pause_ns, pause_ns / 10, on_look, s) < 0)
-                lkg_log_error("no timer for watching the engine: out of memory");
-}
-
 /* The view is not in use, and the engine has neither work nor an unanswered question. */
 static bool is_quiet(struct lkg_supervisor *s)
 {
@@ -291,35 +238,18 @@ static bool is_quiet(struct lkg_supervisor *s)
         uint64_t cpu_ns;
 
         return lkg_child_running(child) && child->ready && !s->watchdog.asked &&
-               s->watchdog.silent_ns == 0 && !lkg_timer_is_set(&s->watchdog.server_timer) &&
-               s->phase == LKG_PHASE_RUNNING && look_at_work(s, &cpu_ns) == LKG_WORK_NONE;
+               s->watchdog.silent_ns == 0 && s->phase == LKG_PHASE_RUNNING &&
+               look_at_work(s, &cpu_ns) == LKG_WORK_NONE;
 }
 
-static void on_look(void *userdata)
+static bool look(struct lkg_supervisor *s, struct lkg_child *child, bool busy)
 {
-        struct lkg_supervisor *s = userdata;
-        bool woken = s->watchdog.quiet || s->watchdog.woken, notifying;
-
-        if (s->phase >= LKG_PHASE_UNMOUNT)
-                return;
-        s->watchdog.woken = false;
         if (health_of(s))
                 atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
-        notifying = look_at_notifier(s);
-        if (!woken && !notifying && is_quiet(s)) {
-                look_in(s, QUIET_NS);
-                return;
-        }
-        look_at_engine(s);
-        if (s->phase < LKG_PHASE_UNMOUNT)
-                look_in(s, LKG_ALIVE_TICK_NS);
-}
-
-void lkg_watchdog_wake(struct lkg_supervisor *s)
-{
-        s->watchdog.woken = true;
-        if (s->phase < LKG_PHASE_UNMOUNT && (s->watchdog.quiet || !lkg_timer_is_set(&s->watchdog.timer)))
-                look_in(s, LKG_ALIVE_TICK_NS);
+        if (s->phase >= LKG_PHASE_UNMOUNT || (!busy && is_quiet(s)))
+                return false;
+        look_at_engine(s, child);
+        return true;
 }
 
 /* ---- events of the kernel ---- */
@@ -689,6 +619,7 @@ const struct lkg_child_row lkg_engine_row = {
         .begin = lkg_engine_begin,
         .setup = lkg_engine_setup,
         .started = started,
+        .look = look,
         .died = died,
         .input = input,
 };

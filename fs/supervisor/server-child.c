@@ -225,25 +225,10 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
         lkg_child_start_later(child, lkg_restart_pause_ns(&child->n_early, policy, refused || !end->ready));
 }
 
-const struct lkg_child_row lkg_server_row = {
-        .name = "file server",
-        .program = "lkgfs-fs",
-        /* adopt.c knows these numbers */
-        .fds = { { "--device-fd", offsetof(struct lkg_supervisor, connection.device) },
-                 { "--shared-fd", offsetof(struct lkg_supervisor, connection.shared_fd) },
-                 { "--source-fd", offsetof(struct lkg_supervisor, source.fd) },
-                 { "--runtime-fd", offsetof(struct lkg_supervisor, dirs.runtime) },
-                 { "--listen-fd", offsetof(struct lkg_supervisor, dirs.listen) },
-                 { "--supervisor-fd", LKG_CHILD_CHANNEL } },
-        .prepare = prepare,
-        .died = died,
-        .input = input,
-};
-
 /* ---- does it answer ---- */
 
 /*
- * Does the file server still answer? Without requests there is no timer: the device is polled once for the
+ * Does the file server still answer? Without requests nothing is checked: the device is polled once for the
  * next request, which starts two checks per second of the answer counter. The device is not polled while
  * there is traffic, because each request would wake the poller.
  *
@@ -288,24 +273,24 @@ static bool oldest_busy(const struct lkg_supervisor *s, uint64_t *ret_age_ns)
         return busy;
 }
 
-static void tick_later(struct lkg_supervisor *s);
-
-static void on_tick(void *userdata)
+static bool look(struct lkg_supervisor *s, struct lkg_child *server, bool busy)
 {
-        struct lkg_supervisor *s = userdata;
-        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
-        uint64_t served = atomic_load(&s->connection.shared->served), age_ns;
-        bool busy = oldest_busy(s, &age_ns);
+        uint64_t served, age_ns;
+        bool handles;
 
+        if (!s->watchdog.traffic)
+                return false;
+        served = atomic_load(&s->connection.shared->served);
+        handles = oldest_busy(s, &age_ns);
         if (lkg_connection_dead(&s->connection)) {
                 s->life->connection_lost(s);
-                return;
+                return false;
         }
-        switch (lkg_heartbeat_look(&s->watchdog.server, served, request_waits(s), busy, age_ns,
+        switch (lkg_heartbeat_look(&s->watchdog.server, served, request_waits(s), handles, age_ns,
                                    lkg_boottime_ns())) {
         case LKG_PROGRESS_NONE:
                 lkg_heartbeat_arm(s);
-                return;
+                return false;
         case LKG_PROGRESS_STUCK:
                 if (lkg_child_running(server)) /* between two starts there is none */
                         lkg_child_replace(server, "has answered nothing for 2 s while requests wait");
@@ -313,14 +298,7 @@ static void on_tick(void *userdata)
         case LKG_PROGRESS_WATCH:
                 break;
         }
-        tick_later(s);
-}
-
-static void tick_later(struct lkg_supervisor *s)
-{
-        if (lkg_timer_set(&s->watchdog.server_timer, s->event, LKG_ALIVE_TICK_NS, 50 * LKG_NSEC_PER_MSEC,
-                          on_tick, s) < 0)
-                lkg_log_error("no timer for the heartbeat of the file server: out of memory");
+        return true;
 }
 
 static int on_request(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -331,8 +309,8 @@ static int on_request(sd_event_source *source, int fd, uint32_t revents, void *u
                 s->life->connection_lost(s);
                 return 0;
         }
+        s->watchdog.traffic = true;
         watch_anew(s);
-        tick_later(s);
         lkg_watchdog_wake(s);
         return 0;
 }
@@ -341,7 +319,7 @@ void lkg_heartbeat_arm(struct lkg_supervisor *s)
 {
         int r = 0;
 
-        lkg_timer_stop(&s->watchdog.server_timer);
+        s->watchdog.traffic = false;
         if (!s->watchdog.device)
                 r = sd_event_add_io(s->event, &s->watchdog.device, s->connection.device, EPOLLIN, on_request,
                                     s);
@@ -353,6 +331,22 @@ void lkg_heartbeat_arm(struct lkg_supervisor *s)
 
 void lkg_heartbeat_disarm(struct lkg_supervisor *s)
 {
-        lkg_timer_stop(&s->watchdog.server_timer);
+        s->watchdog.traffic = false;
         s->watchdog.device = sd_event_source_disable_unref(s->watchdog.device);
 }
+
+const struct lkg_child_row lkg_server_row = {
+        .name = "file server",
+        .program = "lkgfs-fs",
+        /* adopt.c knows these numbers */
+        .fds = { { "--device-fd", offsetof(struct lkg_supervisor, connection.device) },
+                 { "--shared-fd", offsetof(struct lkg_supervisor, connection.shared_fd) },
+                 { "--source-fd", offsetof(struct lkg_supervisor, source.fd) },
+                 { "--runtime-fd", offsetof(struct lkg_supervisor, dirs.runtime) },
+                 { "--listen-fd", offsetof(struct lkg_supervisor, dirs.listen) },
+                 { "--supervisor-fd", LKG_CHILD_CHANNEL } },
+        .prepare = prepare,
+        .look = look,
+        .died = died,
+        .input = input,
+};

@@ -136,7 +136,7 @@ struct lkg_jobs {
         struct lkg_helper dentries; /* makes the kernel drop names of the view */
 };
 
-/* Do the children do their work? See engine-child.c and server-child.c. */
+/* Do the children do their work? */
 struct lkg_watchdog {
         bool asked;                               /* a question to the engine is open */
         uint64_t ticket, asked_ns, asked_wall_ns; /* of the last one: CLOCK_BOOTTIME, wall time */
@@ -149,7 +149,7 @@ struct lkg_watchdog {
         timer_t clock; /* on the engine's CPU time */
         struct lkg_timer timer;
         struct lkg_progress engine, notifier, server;
-        struct lkg_timer server_timer;
+        bool traffic; /* requests come: the file server is watched until there are none */
         sd_event_source *device, *mounts; /* the next request, the mount table */
 };
 
@@ -307,6 +307,8 @@ struct lkg_child_row {
         int (*begin)(const struct lkg_supervisor *s);
         int (*setup)(const struct lkg_supervisor *s);
         void (*started)(struct lkg_supervisor *s); /* may be NULL */
+        /* Does it do its work? @busy: there is reason to look at others. Return: whether to look again in a tick. */
+        bool (*look)(struct lkg_supervisor *s, struct lkg_child *child, bool busy);
         /* Starts the next one, in most cases after a pause. */
         void (*died)(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
         /* Read one message of the channel. Return: false: there is none. */
@@ -349,6 +351,12 @@ void lkg_child_forget(struct lkg_child *child);
  * @channel: to it, taken over; negative: there is none. Return: 0; -ESRCH; -errno.
  */
 int lkg_child_adopt(struct lkg_child *child, int channel);
+
+/**
+ * lkg_watchdog_wake() - the view is in use, or something happened to the engine: check periodically until
+ * everything is quiet.
+ */
+void lkg_watchdog_wake(struct lkg_supervisor *s);
 
 /** lkg_engine_tell() - Return: 0; -errno; -ENOTCONN: no engine is running. */
 int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
@@ -406,11 +414,6 @@ void lkg_engine_check_mounts(struct lkg_supervisor *s);
 bool lkg_engine_check_user(struct lkg_supervisor *s);
 int lkg_watchdog_init(struct lkg_supervisor *s); /* signals on the loop; 0 or -errno */
 void lkg_watchdog_deinit(struct lkg_supervisor *s);
-/**
- * lkg_watchdog_wake() - the view is in use, or something happened to the engine: check periodically until
- * everything is quiet.
- */
-void lkg_watchdog_wake(struct lkg_supervisor *s);
 
 /* ours.c */
 /** lkg_recorded_note() - in the new process: record it as our child. */
