@@ -19,22 +19,14 @@ bool lkg_span_equal(struct lkg_span a, struct lkg_span b)
 
 size_t lkg_span_space(struct lkg_span span)
 {
-        const unsigned char *p = (const unsigned char *)span.data;
+        uint32_t c = 0;
+        size_t n = lkg_utf8_decode((const unsigned char *)span.data, span.size, &c);
 
-        if (span.size > 0 && (p[0] == ' ' || (p[0] >= '\t' && p[0] <= '\r')))
-                return 1;
-        if (span.size > 1 && p[0] == 0xc2 && (p[1] == 0x85 || p[1] == 0xa0)) /* U+0085, U+00A0 */
-                return 2;
-        if (span.size < 3)
-                return 0;
-        if (p[0] == 0xe1 && p[1] == 0x9a && p[2] == 0x80) /* U+1680 */
-                return 3;
-        if (p[0] == 0xe2 && p[1] == 0x80 && /* U+2000 to U+200A, U+2028, U+2029, U+202F */
-            ((p[2] >= 0x80 && p[2] <= 0x8a) || p[2] == 0xa8 || p[2] == 0xa9 || p[2] == 0xaf))
-                return 3;
-        if (p[0] == 0xe2 && p[1] == 0x81 && p[2] == 0x9f) /* U+205F */
-                return 3;
-        return p[0] == 0xe3 && p[1] == 0x80 && p[2] == 0x80 ? 3 : 0; /* U+3000 */
+        return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+                               (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
+                               c == 0x205f || c == 0x3000
+                       ? n
+                       : 0;
 }
 
 /* Size of the white space character at the end of @span; 0: none. */

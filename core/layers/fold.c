@@ -38,7 +38,7 @@ struct update {
 
 static void step_deinit(struct lkg_fold_step *step)
 {
-        lkg_layer_unref(step->layer);
+        lkg_layer_unref(step->info.layer);
         lkg_report_deinit(&step->report);
 }
 
@@ -59,11 +59,6 @@ static struct lkg_where where_of(const struct lkg_layer *layer, const struct lkg
 {
         return (struct lkg_where){ layer->file, value ? lkg_value_line(value) : 0,
                                    value ? lkg_value_column(value) : 0 };
-}
-
-static const struct lkg_value *doc_of(const struct lkg_fold_step *step)
-{
-        return step->doc < step->layer->n_docs ? step->layer->docs[step->doc] : NULL;
 }
 
 static bool needs_header(const struct update *u, const struct lkg_layer *layer)
@@ -93,7 +88,7 @@ static const char *learned_from(const struct update *u, const char *field)
 static void report_missing(const struct update *u, struct lkg_fold_step *step, const char *field,
                            const char *want)
 {
-        struct lkg_where where = where_of(step->layer, doc_of(step));
+        struct lkg_where where = where_of(step->info.layer, step->info.doc);
         const char *file = learned_from(u, field);
 
         if (want && *want)
@@ -123,20 +118,20 @@ enum header_state { HEADER_FINE, HEADER_MISSING, HEADER_WRONG }; /* from good to
 static enum header_state check_field(const struct update *u, struct lkg_fold_step *step, const char *field,
                                      const char *want)
 {
-        const struct lkg_value *value = lkg_map_get(doc_of(step), field);
+        const struct lkg_value *value = lkg_map_get(step->info.doc, field);
         const char *file = learned_from(u, field);
         char quoted[2][5 * 64 + 8];
         struct lkg_where where;
         const char *text;
         size_t size;
 
-        if (is_missing(value) && needs_header(u, step->layer)) {
+        if (is_missing(value) && needs_header(u, step->info.layer)) {
                 report_missing(u, step, field, want);
                 return HEADER_MISSING;
         }
         if (!value || lkg_value_type(value) == LKG_NULL)
                 return HEADER_FINE;
-        where = where_of(step->layer, value);
+        where = where_of(step->info.layer, value);
         if (lkg_value_type(value) != LKG_STRING) {
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
                                "%s is a %s; a string is wanted", field,
@@ -157,7 +152,7 @@ static enum header_state check_field(const struct update *u, struct lkg_fold_ste
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,
                                "%s is %s here and %s in %s; this file seems to be cut off, so restore it",
                                field, lkg_quote(want, strlen(want), quoted[1]),
-                               lkg_quote(text, size, quoted[0]), step->layer->file);
+                               lkg_quote(text, size, quoted[0]), step->info.file);
                 return HEADER_WRONG;
         }
         lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,
@@ -172,11 +167,11 @@ static void say_what_it_is(const struct update *u, struct lkg_fold_step *step, s
 {
         LKG_CLEANUP(lkg_freep) char *words = NULL;
 
-        if (u->want.resembles && !step->layer->resembles)
+        if (u->want.resembles && !step->info.layer->resembles)
                 words = lkg_format("%s: %s", u->want.file, u->want.resembles);
-        else if (!step->layer->resembles)
-                words = lkg_resembles(NULL, 0, 0, doc_of(step));
-        lkg_report_add_words(&step->report, finding, words ? words : step->layer->resembles);
+        else if (!step->info.layer->resembles)
+                words = lkg_resembles(NULL, 0, 0, step->info.doc);
+        lkg_report_add_words(&step->report, finding, words ? words : step->info.layer->resembles);
 }
 
 static enum header_state check_header(const struct update *u, struct lkg_fold_step *step)
@@ -184,20 +179,19 @@ static enum header_state check_header(const struct update *u, struct lkg_fold_st
         size_t n = step->report.n_findings;
         enum header_state kind, version;
 
-        if (step->layer->type == LKG_PATCH_JSON)
+        if (step->info.type == LKG_PATCH_JSON)
                 return HEADER_FINE; /* a list of operations */
         version = check_field(u, step, "apiVersion", u->want.api_version);
         kind = check_field(u, step, "kind", u->want.kind);
         if (step->report.n_findings > n && step->report.findings[n].file &&
-            strcmp(step->report.findings[n].file, step->layer->file) ==
-                    0) /* not about one that is cut off */
+            strcmp(step->report.findings[n].file, step->info.file) == 0) /* not about one that is cut off */
                 say_what_it_is(u, step, n);
         return kind > version ? kind : version;
 }
 
 static void learn_header(struct update *u, const struct lkg_fold_step *step)
 {
-        const struct lkg_value *doc = doc_of(step);
+        const struct lkg_value *doc = step->info.doc;
 
         if (!doc || lkg_value_type(doc) != LKG_MAP || (*u->config->kind && *u->config->api_version))
                 return;
@@ -209,8 +203,8 @@ static void learn_header(struct update *u, const struct lkg_fold_step *step)
                 u->want.kind = lkg_map_get_string(doc, "kind");
         if (!*u->config->api_version)
                 u->want.api_version = lkg_map_get_string(doc, "apiVersion");
-        u->want.file = step->layer->file;
-        u->want.resembles = step->layer->resembles;
+        u->want.file = step->info.file;
+        u->want.resembles = step->info.layer->resembles;
         u->want.doc = doc;
 }
 
@@ -310,9 +304,9 @@ static void merge_again(const struct lkg_layer_info *info, struct lkg_value **ru
 
 static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step)
 {
-        struct lkg_where where = { step->layer->file, 0, 0 };
+        struct lkg_where where = { step->info.file, 0, 0 };
 
-        if (step->layer->role == LKG_LAYER_BASE && u->config->base_is_view_name) {
+        if (step->info.role == LKG_LAYER_BASE && u->config->base_is_view_name) {
                 lkg_report_add(
                         &step->report, LKG_ERROR, LKG_C_NAME_TAKEN, &where,
                         "this is a kubeconfig (kubeadm writes one here), so the name is taken; let the "
@@ -326,38 +320,13 @@ static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step
                 "component's kind here (the component's --kubeconfig names the file of a kubeconfig)");
 }
 
-/* Is it a kubeadm patch file without a patch? kubeadm reads and ignores it. */
-static bool is_idle(const struct lkg_fold_step *step)
-{
-        return step->layer->role == LKG_LAYER_PATCH && step->layer->n_docs == 0 &&
-               !step->layer->kubeconfig && step->layer->report.n_severity[LKG_ERROR] == 0;
-}
-
-struct lkg_layer_info lkg_fold_step_info(const struct lkg_fold_step *step)
-{
-        const struct lkg_layer *layer = step->layer;
-
-        return (struct lkg_layer_info){
-                .role = layer->role,
-                .type = layer->type,
-                .name = layer->name,
-                .file = layer->file,
-                .beside = layer->role == LKG_LAYER_REMOTE ? layer->beside : layer->file,
-                .doc = doc_of(step),
-                .whole = step->whole,
-                .left_out = step->left_out,
-                .idle = is_idle(step),
-                .cookie = step->cookie,
-        };
-}
-
 /* Can it be merged, at least for findings? */
 static bool can_merge(const struct update *u, const struct lkg_fold_step *step, enum header_state header)
 {
-        if (!doc_of(step) || header == HEADER_WRONG)
+        if (!step->info.doc || header == HEADER_WRONG)
                 return false;
         /* The missing layer may contain the field that a patch changes. */
-        return u->running || step->layer->role != LKG_LAYER_PATCH || !u->lacks;
+        return u->running || step->info.role != LKG_LAYER_PATCH || !u->lacks;
 }
 
 /*
@@ -366,15 +335,14 @@ static bool can_merge(const struct update *u, const struct lkg_fold_step *step, 
  */
 static int merge_what_is_there(struct update *u, struct lkg_fold_step *step)
 {
-        const struct lkg_layer_info info = lkg_fold_step_info(step);
         struct lkg_report kept = step->report;
         int r;
 
         u->stats->n_merges++;
         if (!u->lacks)
-                return merge(&info, &step->report, &u->running);
+                return merge(&step->info, &step->report, &u->running);
         step->report = (struct lkg_report)LKG_REPORT_INIT;
-        r = merge(&info, &step->report, &u->running);
+        r = merge(&step->info, &step->report, &u->running);
         for (size_t i = 0; i < step->report.n_findings; i++)
                 lkg_report_add_incomplete(&kept, &step->report.findings[i], u->lacks);
         lkg_report_deinit(&step->report);
@@ -387,22 +355,22 @@ static void run_step(struct update *u, struct lkg_fold_step *step)
         enum header_state header = HEADER_FINE;
         int r = -EBADMSG;
 
-        step->cookie = ++last_cookie;
-        if (step->layer->kubeconfig)
+        step->info.cookie = ++last_cookie;
+        if (step->info.layer->kubeconfig)
                 report_kubeconfig(u, step);
         if (step->doc == 0 || step->doc == SIZE_MAX)
-                lkg_report_append(&step->report, &step->layer->report);
-        if (is_idle(step)) {
-                step->whole = !u->broken;
+                lkg_report_append(&step->report, &step->info.layer->report);
+        if (step->info.idle) {
+                step->info.whole = !u->broken;
                 return;
         }
-        if (doc_of(step))
+        if (step->info.doc)
                 header = check_header(u, step);
         if (can_merge(u, step, header))
                 r = merge_what_is_there(u, step);
-        step->left_out = r < 0;
-        step->whole = r == 0 && !u->broken && header == HEADER_FINE &&
-                      step->layer->report.n_severity[LKG_ERROR] == 0;
+        step->info.left_out = r < 0;
+        step->info.whole = r == 0 && !u->broken && header == HEADER_FINE &&
+                           step->info.layer->report.n_severity[LKG_ERROR] == 0;
 }
 
 /* ---- the sequence ---- */
@@ -416,16 +384,34 @@ static size_t count_steps(struct lkg_layer **layers, size_t n_layers)
         return n;
 }
 
+/* @doc: SIZE_MAX if it has none */
+static struct lkg_fold_step step_of(struct lkg_layer *layer, size_t doc)
+{
+        return (struct lkg_fold_step){
+                .doc = doc,
+                .info = { .layer = lkg_layer_ref(layer),
+                          .role = layer->role,
+                          .type = layer->type,
+                          .name = layer->name,
+                          .file = layer->file,
+                          .beside = layer->role == LKG_LAYER_REMOTE ? layer->beside : layer->file,
+                          .doc = doc < layer->n_docs ? layer->docs[doc] : NULL,
+                          /* a kubeadm patch file without a patch: kubeadm reads and ignores it */
+                          .idle = layer->role == LKG_LAYER_PATCH && layer->n_docs == 0 &&
+                                  !layer->kubeconfig && layer->report.n_severity[LKG_ERROR] == 0 },
+        };
+}
+
 static struct lkg_fold_step *lay_out(struct lkg_layer **layers, size_t n_layers, size_t n_steps)
 {
         struct lkg_fold_step *steps = lkg_must(calloc(n_steps + 1, sizeof(*steps)));
         size_t n = 0;
 
         for (size_t i = 0; i < n_layers; i++) {
-                for (size_t d = 0; d < (layers[i]->n_docs ? layers[i]->n_docs : 1); d++) {
-                        steps[n].layer = lkg_layer_ref(layers[i]);
-                        steps[n++].doc = layers[i]->n_docs ? d : SIZE_MAX;
-                }
+                if (layers[i]->n_docs == 0)
+                        steps[n++] = step_of(layers[i], SIZE_MAX);
+                for (size_t d = 0; d < layers[i]->n_docs; d++)
+                        steps[n++] = step_of(layers[i], d);
         }
         return steps;
 }
@@ -435,7 +421,7 @@ static size_t count_same(const struct lkg_fold_step *steps, size_t n, const stru
 {
         size_t i = 0;
 
-        while (i < n && i < old->n_steps && steps[i].layer == old->steps[i].layer &&
+        while (i < n && i < old->n_steps && steps[i].info.layer == old->steps[i].info.layer &&
                steps[i].doc == old->steps[i].doc)
                 i++;
         return i;
@@ -444,10 +430,10 @@ static size_t count_same(const struct lkg_fold_step *steps, size_t n, const stru
 /* What is known of a step is kept with it; its layer is the same. */
 static void move_step(struct lkg_fold_step *to, struct lkg_fold_step *from)
 {
-        struct lkg_layer *layer = to->layer;
+        struct lkg_layer *layer = to->info.layer;
 
         *to = *from;
-        from->layer = layer;
+        from->info.layer = layer;
         from->report = (struct lkg_report)LKG_REPORT_INIT;
 }
 
@@ -473,17 +459,14 @@ static void add_step(struct update *u, struct lkg_fold *fold, size_t i, size_t s
                 fold->n_below = i;
         }
         learn_header(u, step);
-        if (i >= same) {
+        if (i >= same)
                 run_step(u, step);
-        } else if (i >= merged) {
-                const struct lkg_layer_info info = lkg_fold_step_info(step);
-
-                merge_again(&info, &u->running);
-        }
-        if (step->left_out && !u->lacks)
-                u->lacks = step->layer->file;
-        u->broken |= !step->whole;
-        if (i >= merged && lkg_layer_is_base(step->layer->role)) {
+        else if (i >= merged)
+                merge_again(&step->info, &u->running);
+        if (step->info.left_out && !u->lacks)
+                u->lacks = step->info.file;
+        u->broken |= !step->info.whole;
+        if (i >= merged && lkg_layer_is_base(step->info.role)) {
                 lkg_value_unref(fold->base);
                 fold->base = lkg_value_ref(u->running);
                 fold->n_base = i + 1;

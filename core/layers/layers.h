@@ -125,14 +125,11 @@ bool lkg_is_conf(const char *name);
 
 /* ---- fold.c ---- */
 
-/* One document in merge order. */
+/* One document in merge order, and what its merge came to. */
 struct lkg_fold_step {
-        struct lkg_layer *layer; /* one reference */
-        size_t doc;              /* index in layer->docs; SIZE_MAX if it has none */
-        bool left_out;           /* it could not be merged */
-        bool whole;              /* this and all earlier ones are valid, as far as the fold knows */
+        struct lkg_layer_info info; /* whole: as far as the fold knows */
+        size_t doc;                 /* index in the layer's docs; SIZE_MAX if it has none */
         struct lkg_report report;
-        unsigned cookie; /* see struct lkg_layer_info */
 };
 
 struct lkg_fold {
@@ -144,8 +141,6 @@ struct lkg_fold {
         size_t n_base, n_below;
 };
 
-/** lkg_fold_step_info() - all of it is borrowed. */
-struct lkg_layer_info lkg_fold_step_info(const struct lkg_fold_step *step);
 void lkg_fold_deinit(struct lkg_fold *fold);
 /** lkg_fold_update() - merge @layers, starting from what is known of the first ones. */
 void lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,

@@ -14,13 +14,6 @@
 #define NAMED_MAX  16u       /* layers in one message */
 #define REMOTE_KEY "remote:" /* not the path of a file, which is absolute or in the source directory */
 
-/* A candidate and the references that its pointers need. */
-struct candidate {
-        struct lkg_candidate public; /* first member: both have the same address */
-        struct lkg_layer **layers;   /* references, one per layer file */
-        size_t n_files;
-};
-
 /* A merge that is being made. */
 struct making {
         struct lkg_stack *stack;
@@ -41,10 +34,10 @@ struct lkg_candidate *lkg_candidate_ref(struct lkg_candidate *candidate)
 
 struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
 {
-        struct candidate *c = (struct candidate *)candidate;
-
         if (!candidate || --candidate->refs > 0)
                 return NULL;
+        for (size_t i = 0; i < candidate->n_layers; i++)
+                lkg_layer_unref(candidate->layers[i].layer);
         free(candidate->layers);
         free(candidate->without);
         free(candidate->text);
@@ -54,10 +47,7 @@ struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
         lkg_value_unref(candidate->doc);
         lkg_value_unref(candidate->effective);
         lkg_report_deinit(&candidate->report);
-        for (size_t i = 0; i < c->n_files; i++)
-                lkg_layer_unref(c->layers[i]);
-        free(c->layers);
-        free(c);
+        free(candidate);
         return NULL;
 }
 
@@ -66,7 +56,7 @@ static struct lkg_value *merged_of(const struct lkg_fold *fold)
 {
         const struct lkg_fold_step *last = fold->n_steps ? &fold->steps[fold->n_steps - 1] : NULL;
 
-        return last && last->whole ? fold->result : NULL;
+        return last && last->info.whole ? fold->result : NULL;
 }
 
 static bool is_name_taken(const struct making *m)
@@ -102,7 +92,7 @@ static void append_steps(struct lkg_candidate *candidate, const struct lkg_fold 
                          enum lkg_layer_role role)
 {
         for (size_t i = 0; i < fold->n_steps; i++)
-                if (fold->steps[i].layer->role == role)
+                if (fold->steps[i].info.role == role)
                         lkg_report_append(&candidate->report, &fold->steps[i].report);
 }
 
@@ -125,17 +115,13 @@ static void fill_report(struct lkg_candidate *candidate, const struct making *m)
                                config->component, *config->base ? config->base : "none is configured");
 }
 
-static void fill_layers(struct candidate *c, const struct making *m)
+static void fill_layers(struct lkg_candidate *candidate, const struct lkg_fold *fold)
 {
-        struct lkg_candidate *candidate = &c->public;
-        const struct lkg_fold *fold = &m->merge->fold;
-
-        c->layers = lkg_must(calloc(m->n + 1, sizeof(*c->layers)));
         candidate->layers = lkg_must(calloc(fold->n_steps + 1, sizeof(*candidate->layers)));
-        for (size_t i = 0; i < m->n; i++)
-                c->layers[c->n_files++] = lkg_layer_ref(m->items[i]);
-        for (size_t i = 0; i < fold->n_steps; i++)
-                candidate->layers[candidate->n_layers++] = lkg_fold_step_info(&fold->steps[i]);
+        for (; candidate->n_layers < fold->n_steps; candidate->n_layers++) {
+                candidate->layers[candidate->n_layers] = fold->steps[candidate->n_layers].info;
+                (void)lkg_layer_ref(candidate->layers[candidate->n_layers].layer);
+        }
         candidate->merged = lkg_value_ref(fold->result);
         candidate->base = lkg_value_ref(fold->base);
         candidate->again = (struct lkg_again){ lkg_value_ref(fold->below), fold->n_below };
@@ -159,8 +145,8 @@ static size_t count_missing(const struct making *m, const char **ret_first)
                 }
         }
         for (size_t i = 0; i < fold->n_steps; i++)
-                if (fold->steps[i].left_out && n++ == 0)
-                        *ret_first = fold->steps[i].layer->file;
+                if (fold->steps[i].info.left_out && n++ == 0)
+                        *ret_first = fold->steps[i].info.file;
         return n;
 }
 
@@ -186,14 +172,13 @@ static enum lkg_candidate_state state_of(const struct lkg_candidate *candidate, 
 
 static struct lkg_candidate *candidate_new(const struct making *m)
 {
-        struct candidate *made = lkg_must(calloc(1, sizeof(*made)));
-        struct lkg_candidate *candidate = &made->public;
+        struct lkg_candidate *candidate = lkg_must(calloc(1, sizeof(*candidate)));
 
         candidate->refs = 1;
         candidate->has_base = m->has_base;
         candidate->has_dropin_dir = m->stack->has_dropin_dir;
         candidate->format = m->has_base && m->n > 0 ? m->items[0]->format : LKG_FORMAT_YAML;
-        fill_layers(made, m);
+        fill_layers(candidate, &m->merge->fold);
         name_missing(candidate, m);
         fill_report(candidate, m);
         candidate->state = state_of(candidate, m);

@@ -24,6 +24,7 @@
  */
 
 struct lkg_schema; /* schema.h */
+struct lkg_layer;  /* of core/layers */
 
 enum lkg_layer_role {
         LKG_LAYER_BASE,
@@ -100,6 +101,7 @@ struct lkg_layer_info {
          * Unique; changes when this layer or one below it does, so a renderer or a judge can skip the others.
          */
         unsigned cookie;
+        struct lkg_layer *layer; /* one reference: it has the texts and the document */
 };
 
 enum lkg_candidate_state {
