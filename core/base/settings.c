@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings that processes without a YAML parser need, as `key=value` lines: a row for each key, and for each key of a component. */
-#include <inttypes.h>
-
+/* The settings that lkgfsd, which parses no YAML, reads as `key=value` lines: a row for each key, and for each key of a component. */
 #include <lkg/base.h>
 #include <lkg/text.h>
 #include <lkg/file.h>
@@ -228,38 +226,4 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *s)
         free_members(rows, s);
         free(s);
         return NULL;
-}
-
-/* ---- writing ---- */
-
-static void format_text(struct lkg_buf *buf, const char *name, const char *value)
-{
-        lkg_buf_printf(buf, "%s=", name);
-        lkg_escape(buf, value ? value : "", 0x1f);
-        lkg_buf_putc(buf, '\n');
-}
-
-static void format_members(const struct setting_row *row, const void *of, struct lkg_buf *buf)
-{
-        for (; row->name; row++) {
-                const void *at = member(of, row->offset);
-
-                if (row->type == TEXT)
-                        format_text(buf, row->name, *(char *const *)at);
-                else if (row->type == RESTART)
-                        format_text(buf, row->name, restart_words[*(const enum lkg_settings_restart *)at]);
-                else if (row->type == NUMBER)
-                        lkg_buf_printf(buf, "%s=%" PRIu32 "\n", row->name, *(const uint32_t *)at);
-                for (size_t i = 0; row->type == LIST && i < *(size_t *)member(of, row->count); i++)
-                        format_text(buf, row->name, (*(char *const *const *)at)[i]);
-        }
-}
-
-void lkg_settings_format(const struct lkg_settings *s, struct lkg_buf *buf)
-{
-        format_members(rows, s, buf);
-        for (size_t i = 0; i < s->n_components; i++) {
-                format_text(buf, "component", s->components[i].name);
-                format_members(component_rows, &s->components[i], buf);
-        }
 }

@@ -113,7 +113,7 @@ static bool needs_restart(const struct lkg_component *c)
                 lkg_bad_find(&d->bad, d->scope_all ? &d->document : &d->pointers.rollback.from);
 
         return d->trial.state == LKG_TRIAL_FAILED && *d->pointers.rollback.reason && bad &&
-               bad->cause == LKG_BAD_UNHEALTHY && c->config->restart.policy == LKG_RESTART_NEVER &&
+               bad->cause == LKG_BAD_UNHEALTHY && c->config->restart.policy == LKG_SETTINGS_RESTART_NEVER &&
                d->watched && lkg_component_runs_older(c);
 }
 

@@ -193,7 +193,7 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_generation *before = c->previous;
         struct lkg_message m;
 
-        if (c->config->restart.policy == LKG_RESTART_NEVER || !c->active || !e->server.supervisor ||
+        if (c->config->restart.policy == LKG_SETTINGS_RESTART_NEVER || !c->active || !e->server.supervisor ||
             c->process.answers_start || !e->started || !lkg_component_runs_older(c))
                 return;
         lkg_message_init(&m, LKG_MSG_RESTART);
@@ -212,7 +212,7 @@ static void forget_restart(struct lkg_engine *e, const struct lkg_component *c)
 {
         struct lkg_message m;
 
-        if (c->config->restart.policy == LKG_RESTART_NEVER || !e->server.supervisor)
+        if (c->config->restart.policy == LKG_SETTINGS_RESTART_NEVER || !e->server.supervisor)
                 return;
         lkg_message_init(&m, LKG_MSG_RESTART); /* generation 0: no longer needed */
         m.component = c->index;

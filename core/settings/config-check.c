@@ -176,10 +176,11 @@ static void check_restart(const struct checker *c, size_t i)
         const struct lkg_config_component *component = &c->config->components[i];
         const struct lkg_strings *hook = &component->restart.hook;
 
-        if (component->restart.policy == LKG_RESTART_UNIT && !*component->restart.unit &&
+        if (component->restart.policy == LKG_SETTINGS_RESTART_UNIT && !*component->restart.unit &&
             !*component->match.unit)
                 refuse(c, i, "restart", 3020, "policy unit needs a unit (want unit: kubelet.service)");
-        if (component->restart.policy == LKG_RESTART_HOOK && (!hook->n_items || hook->items[0][0] != '/'))
+        if (component->restart.policy == LKG_SETTINGS_RESTART_HOOK &&
+            (!hook->n_items || hook->items[0][0] != '/'))
                 refuse(c, i, "restart.hook", 3012,
                        "policy hook needs an argument list that begins with an absolute path (want hook: "
                        "[/usr/local/sbin/restart-kubelet])");

@@ -7,6 +7,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 
 #include <lkg/config.h>
@@ -354,78 +355,63 @@ int lkg_config_load(const struct lkg_config_options *options, struct lkg_config 
 
 /* ---- what the supervisor needs ---- */
 
-static void copy_strings(const struct lkg_strings *from, char ***items, size_t *n_items)
+static void put_text(struct lkg_buf *buf, const char *key, const char *value)
 {
-        for (size_t i = 0; i < from->n_items; i++)
-                lkg_need(lkg_strings_take(items, n_items, strdup(from->items[i])));
+        lkg_buf_printf(buf, "%s=", key);
+        lkg_escape(buf, value, 0x1f);
+        lkg_buf_putc(buf, '\n');
 }
 
-static char *copy(const char *text)
+static void put_texts(struct lkg_buf *buf, const char *key, const struct lkg_strings *values)
 {
-        return lkg_must(strdup(text ? text : ""));
+        for (size_t i = 0; i < values->n_items; i++)
+                put_text(buf, key, values->items[i]);
 }
 
-static uint32_t to_ms(uint64_t ns)
+static void put_number(struct lkg_buf *buf, const char *key, uint64_t n)
 {
-        uint64_t ms = ns / LKG_NSEC_PER_MSEC;
-
-        return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+        lkg_buf_printf(buf, "%s=%" PRIu64 "\n", key, n > UINT32_MAX ? UINT32_MAX : n);
 }
 
-static void fill_restart(const struct lkg_config_component *from, struct lkg_settings_component *to)
+static void put_ms(struct lkg_buf *buf, const char *key, uint64_t ns)
 {
-        static const enum lkg_settings_restart policies[] = {
-                [LKG_RESTART_NEVER] = LKG_SETTINGS_RESTART_NEVER,
-                [LKG_RESTART_UNIT] = LKG_SETTINGS_RESTART_UNIT,
-                [LKG_RESTART_HOOK] = LKG_SETTINGS_RESTART_HOOK,
-        };
-
-        to->restart = policies[from->restart.policy];
-        to->restart_unit =
-                copy(from->restart.unit && *from->restart.unit ? from->restart.unit : from->match.unit);
-        copy_strings(&from->restart.hook, &to->restart_argv, &to->n_restart_argv);
-        to->restart_min_interval_ms = to_ms(from->restart.min_interval_ns);
-        to->restart_max_per_hour = (uint32_t)from->restart.max_per_hour;
+        put_number(buf, key, ns / LKG_NSEC_PER_MSEC);
 }
 
-/* The components that the supervisor collects facts about, and how it restarts them. */
-static void fill_components(const struct lkg_config *config, struct lkg_settings *s)
+/* A component that the supervisor collects facts about, and how it restarts it. */
+static void put_component(struct lkg_buf *buf, const struct lkg_config_component *c)
 {
-        s->components =
-                lkg_must(calloc(config->n_components ? config->n_components : 1, sizeof(*s->components)));
-        for (size_t i = 0; i < config->n_components; i++) {
-                const struct lkg_config_component *from = &config->components[i];
-                struct lkg_settings_component *to = &s->components[s->n_components++];
-
-                to->name = copy(from->name);
-                to->unit = copy(from->match.unit);
-                to->file = copy(from->file);
-                to->uid = from->uid;
-                to->gid = from->gid;
-                to->mode = from->mode;
-                copy_strings(&from->match.exe, &to->exes, &to->n_exes);
-                fill_restart(from, to);
-        }
+        put_text(buf, "component", c->name);
+        put_text(buf, "component_unit", c->match.unit);
+        put_text(buf, "component_file", c->file);
+        put_number(buf, "component_uid", c->uid);
+        put_number(buf, "component_gid", c->gid);
+        put_number(buf, "component_mode", c->mode);
+        put_texts(buf, "component_exe", &c->match.exe);
+        put_text(buf, "component_restart",
+                 lkg_settings_restart_word((enum lkg_settings_restart)c->restart.policy));
+        put_text(buf, "component_restart_unit", *c->restart.unit ? c->restart.unit : c->match.unit);
+        put_texts(buf, "component_restart_argv", &c->restart.hook);
+        put_ms(buf, "component_restart_min_interval_ms", c->restart.min_interval_ns);
+        put_number(buf, "component_restart_max_per_hour", c->restart.max_per_hour);
 }
 
-struct lkg_settings *lkg_config_to_settings(const struct lkg_config *config)
+void lkg_config_to_settings(const struct lkg_config *config, struct lkg_buf *buf)
 {
-        struct lkg_settings *s = lkg_must(calloc(1, sizeof(*s)));
-
-        s->state_dir = copy(config->state_dir);
-        s->runtime_dir = copy(config->runtime_dir);
-        s->source_dir = copy(config->source_dir);
-        s->virtual_dir = copy(config->virtual_dir);
-        s->node_name = copy(config->remote.node_name);
-        s->engine_user = copy(config->engine_user);
-        s->engine_uid = config->engine_account.uid;
-        s->engine_gid = config->engine_account.gid;
-        s->engine_user_missing = config->engine_user_missing;
-        s->engine_timeout_ms = to_ms(config->engine_timeout_ns);
-        s->foreign_writes = (uint32_t)config->foreign_writes;
-        s->restart_jitter_ms = to_ms(config->remote.restart_jitter_ns);
-        fill_components(config, s);
-        return s;
+        put_text(buf, "state_dir", config->state_dir);
+        put_text(buf, "runtime_dir", config->runtime_dir);
+        put_text(buf, "source_dir", config->source_dir);
+        put_text(buf, "virtual_dir", config->virtual_dir);
+        put_ms(buf, "engine_timeout_ms", config->engine_timeout_ns);
+        put_number(buf, "foreign_writes", (uint64_t)config->foreign_writes);
+        put_ms(buf, "restart_jitter_ms", config->remote.restart_jitter_ns);
+        put_text(buf, "node_name", config->remote.node_name);
+        put_text(buf, "engine_user", config->engine_user);
+        put_number(buf, "engine_uid", config->engine_account.uid);
+        put_number(buf, "engine_gid", config->engine_account.gid);
+        put_number(buf, "engine_user_missing", config->engine_user_missing);
+        for (size_t i = 0; i < config->n_components; i++)
+                put_component(buf, &config->components[i]);
 }
 
 /* ---- a reload ---- */

@@ -41,10 +41,8 @@ static void print_findings(struct lkg_report *report)
 static int print_settings(const struct lkg_config *config)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_settings *settings = lkg_config_to_settings(config);
 
-        lkg_settings_format(settings, &buf);
-        lkg_settings_free(settings);
+        lkg_config_to_settings(config, &buf);
         if (lkg_buf_failed(&buf))
                 return EX_SOFTWARE;
         return lkg_write_all(STDOUT_FILENO, buf.data, buf.size) < 0 ? EX_IOERR : EX_OK;

@@ -379,7 +379,7 @@ static char ask(const char *question, const char *letters)
 
 static void say_class(const struct lkg_config_component *k)
 {
-        if (k->restart.policy == LKG_RESTART_NEVER)
+        if (k->restart.policy == LKG_SETTINGS_RESTART_NEVER)
                 (void)printf("Takes effect when %s is restarted; lkgfs does not do that (restart.policy: "
                              "Never).\n",
                              k->name);

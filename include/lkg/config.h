@@ -11,6 +11,7 @@
 
 #include <lkg/process.h>
 #include <lkg/documents.h>
+#include <lkg/messages.h>
 #include <lkg/base.h>
 #include <lkg/limits.h>
 #include <lkg/text.h>
@@ -24,7 +25,6 @@
 
 #define LKG_WAKE_NAME          ".lv" /* the notifier's own name in the view */
 
-enum lkg_restart_policy { LKG_RESTART_NEVER, LKG_RESTART_UNIT, LKG_RESTART_HOOK };
 enum lkg_local_policy { LKG_LOCAL_LKG, LKG_LOCAL_STRICT };
 enum lkg_startup_rules { LKG_STARTUP_REFUSE, LKG_STARTUP_WARN };
 enum lkg_base_writes { LKG_BASE_WRITES_DENY, LKG_BASE_WRITES_THROUGH };
@@ -47,7 +47,7 @@ struct lkg_config_component {
                 struct lkg_strings cgroup; /* patterns of paths */
         } match;
         struct {
-                int policy; /* enum lkg_restart_policy */
+                int policy; /* enum lkg_settings_restart */
                 char *unit;
                 struct lkg_strings hook;
                 uint64_t min_interval_ns;
@@ -73,6 +73,30 @@ struct lkg_config_component {
         uint64_t schema_release; /* 136 is 1.36; 0 = auto */
 };
 
+struct lkg_config_remote {
+        bool enabled;
+        char *kubeconfig, *node_name;
+        struct lkg_strings references;
+        struct {
+                char *ns, *name, *key, *uid;
+        } fixed; /* `static` in the document */
+        char *file;
+        struct lkg_strings allowed_sources;
+        bool allow_exec, allow_insecure;
+        uint64_t poll_interval_ns, max_bytes, restart_jitter_ns;
+        bool condition, events;
+        int rollout_slots;   /* enum lkg_rollout_slots */
+        int rollout_objects; /* enum lkg_slot_kind */
+        char *rollout_namespace;
+};
+
+struct lkg_config_trial {
+        int scope; /* enum lkg_trial_scope */
+        uint64_t duration_ns, crash_loop_threshold;
+        uint64_t min_duration_ns, max_duration_ns; /* 0 = no clamp */
+        bool min_duration_set;                     /* set by the user, not a default */
+};
+
 struct lkg_config {
         char *state_dir, *runtime_dir; /* absolute */
         char *source_dir;              /* absolute, or "" = the covered directory */
@@ -86,28 +110,8 @@ struct lkg_config {
         struct lkg_account engine_account;
         uint64_t engine_timeout_ns;
         uint64_t history_limit;
-        struct {
-                bool enabled;
-                char *kubeconfig, *node_name;
-                struct lkg_strings references;
-                struct {
-                        char *ns, *name, *key, *uid;
-                } fixed; /* `static` in the document */
-                char *file;
-                struct lkg_strings allowed_sources;
-                bool allow_exec, allow_insecure;
-                uint64_t poll_interval_ns, max_bytes, restart_jitter_ns;
-                bool condition, events;
-                int rollout_slots;   /* enum lkg_rollout_slots */
-                int rollout_objects; /* enum lkg_slot_kind */
-                char *rollout_namespace;
-        } remote;
-        struct {
-                int scope; /* enum lkg_trial_scope */
-                uint64_t duration_ns, crash_loop_threshold;
-                uint64_t min_duration_ns, max_duration_ns; /* 0 = no clamp */
-                bool min_duration_set;                     /* set by the user, not a default */
-        } trial;
+        struct lkg_config_remote remote;
+        struct lkg_config_trial trial;
         struct lkg_config_component *components;
         size_t n_components;
 };
@@ -166,9 +170,8 @@ bool lkg_config_is_virtual(const struct lkg_config *config, const char *name);
 /* The names of the virtual directories, in byte order, NULL at the end. */
 extern const char *const lkg_config_virtual_dirs[];
 
-struct lkg_settings;
-/** lkg_config_to_settings() - the part the supervisor needs; lkg_settings_free(). */
-struct lkg_settings *lkg_config_to_settings(const struct lkg_config *config);
+/** lkg_config_to_settings() - append the part that the supervisor needs, as lkg_settings_parse() reads it. */
+void lkg_config_to_settings(const struct lkg_config *config, struct lkg_buf *buf);
 
 /**
  * lkg_config_keep_mount() - settings of the mount itself stay as @config has them until the next mount; what differs changes

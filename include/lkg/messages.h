@@ -73,9 +73,6 @@ const char *lkg_settings_restart_word(enum lkg_settings_restart restart);
 int lkg_settings_parse(const char *data, size_t size, struct lkg_settings **ret, struct lkg_error *err);
 struct lkg_settings *lkg_settings_free(struct lkg_settings *settings);
 
-struct lkg_buf;
-void lkg_settings_format(const struct lkg_settings *settings, struct lkg_buf *buf);
-
 /* ---- control ---- */
 
 /*

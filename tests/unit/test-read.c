@@ -461,7 +461,6 @@ static void say_config(const struct question *q, struct lkg_buf *ret)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         struct lkg_source *source = lkg_source_new("configuration", "c.yaml");
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        struct lkg_settings *settings = NULL;
         struct lkg_config *config = NULL;
         int r;
 
@@ -473,11 +472,8 @@ static void say_config(const struct question *q, struct lkg_buf *ret)
         if (r >= 0)
                 r = lkg_config_decode(doc, "/etc/lkgfs", &config, &report);
         assert_int_equal(r, config ? 0 : -EBADMSG);
-        if (config) {
-                settings = lkg_config_to_settings(config);
-                lkg_settings_format(settings, ret);
-                lkg_settings_free(settings);
-        }
+        if (config)
+                lkg_config_to_settings(config, ret);
         put_findings(&report, ret);
         lkg_config_free(config);
         lkg_source_unref(source);
