@@ -175,6 +175,15 @@ struct lkg_layers {
         size_t n, n_allocated;
 };
 
+/* What a look at everything has found. */
+struct lkg_found {
+        struct lkg_layers layers;
+        struct lkg_way watches;
+        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* about files and directories, by role */
+        bool has_base, has_dropin_dir;
+        bool too_big; /* a layer was left out because of max_bytes */
+};
+
 /* What the layers come to over one base. */
 struct lkg_merge {
         struct lkg_layer *remote; /* the document in memory that replaces the base; NULL = the base file */
@@ -191,17 +200,12 @@ struct lkg_merge {
 struct lkg_stack {
         struct lkg_stack_config config;
         struct lkg_bounds bounds;  /* the source directory */
-        struct lkg_layers layers;  /* files of the last refresh, in merge order */
-        struct lkg_layer **sorted; /* the same by path; borrowed from @layers; NULL = there was no refresh */
+        struct lkg_found found;    /* by the last walk; layers that have changed since are replaced */
+        struct lkg_layer **sorted; /* its layers by path; borrowed from them; NULL = there was no refresh */
         struct lkg_merge merges[LKG_MERGES_MAX];
         uint64_t n_used;
-        struct lkg_way watches;
-        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings of the last walk, by role */
-        bool has_base;                                  /* as the last walk found it */
-        bool too_big;                                   /* a layer was left out because of max_bytes */
         bool complete; /* the last refresh saw everything: nothing vanished, no new file was skipped */
         struct lkg_stack_stats stats;
-        bool has_dropin_dir;
         lkg_unsettled_fn *unsettled;
         void *unsettled_userdata;
         lkg_judge_fn *judge;

@@ -72,7 +72,7 @@ static const struct lkg_report *report_of(const struct making *m, enum lkg_layer
 {
         static const struct lkg_report nothing = LKG_REPORT_INIT;
 
-        return role == LKG_LAYER_BASE && m->merge->remote ? &nothing : &m->stack->reports[role];
+        return role == LKG_LAYER_BASE && m->merge->remote ? &nothing : &m->stack->found.reports[role];
 }
 
 /* Patches and a header-less instance file without a document that they change: no component could load the result. */
@@ -176,7 +176,7 @@ static struct lkg_candidate *candidate_new(const struct making *m)
 
         candidate->refs = 1;
         candidate->has_base = m->has_base;
-        candidate->has_dropin_dir = m->stack->has_dropin_dir;
+        candidate->has_dropin_dir = m->stack->found.has_dropin_dir;
         candidate->format = m->has_base && m->n > 0 ? m->items[0]->format : LKG_FORMAT_YAML;
         fill_layers(candidate, &m->merge->fold);
         name_missing(candidate, m);
@@ -296,7 +296,7 @@ static void ask_together(const struct making *m)
 /* ---- merging ---- */
 
 /* Makes a candidate from the layers; the last one again if nothing differs. */
-static int make(const struct making *m)
+static void make(const struct making *m)
 {
         struct lkg_merge *merge = m->merge;
         struct lkg_candidate *candidate;
@@ -309,31 +309,27 @@ static int make(const struct making *m)
         candidate = candidate_new(m);
         if (lkg_candidate_same(merge->merged, candidate) && merge->candidate && !merge->rejudge) {
                 lkg_candidate_unref(candidate);
-                return 0;
+                return;
         }
         lkg_candidate_unref(merge->merged);
         merge->merged = candidate;
         judge(m);
-        return 0;
 }
 
 /* The layers of @merge: those of the files, with the document in memory in the place of the base. */
-static int update(struct lkg_stack *stack, struct lkg_merge *merge)
+static void update(struct lkg_stack *stack, struct lkg_merge *merge)
 {
         LKG_CLEANUP(lkg_freep)
-        struct lkg_layer **items = lkg_must(calloc(stack->layers.n + 1, sizeof(struct lkg_layer *)));
-        struct making m = { stack, merge, items, 0, merge->remote || stack->has_base };
-        int r;
+        struct lkg_layer **items = lkg_must(calloc(stack->found.layers.n + 1, sizeof(struct lkg_layer *)));
+        struct making m = { stack, merge, items, 0, merge->remote || stack->found.has_base };
 
         if (merge->remote)
                 items[m.n++] = merge->remote;
-        for (size_t i = 0; i < stack->layers.n; i++)
-                if (!merge->remote || stack->layers.items[i]->role != LKG_LAYER_BASE)
-                        items[m.n++] = stack->layers.items[i];
-        r = make(&m);
-        merge->current = r >= 0;
-        merge->rejudge = merge->rejudge || r < 0;
-        return r;
+        for (size_t i = 0; i < stack->found.layers.n; i++)
+                if (!merge->remote || stack->found.layers.items[i]->role != LKG_LAYER_BASE)
+                        items[m.n++] = stack->found.layers.items[i];
+        make(&m);
+        merge->current = true;
 }
 
 static void merge_deinit(struct lkg_merge *merge)
@@ -399,16 +395,13 @@ int lkg_stack_over(struct lkg_stack *stack, const struct lkg_stack_remote *remot
                    struct lkg_candidate **ret, struct lkg_error *err)
 {
         struct lkg_merge *merge = &stack->merges[0];
-        int r = stack->sorted ? 0 : -EAGAIN;
 
-        if (r == 0 && remote && (remote->text || remote->fault))
+        if (!stack->sorted)
+                return lkg_error_set(err, -EAGAIN, NULL, "layers of %s", stack->config.component);
+        if (remote && (remote->text || remote->fault))
                 merge = over_remote(stack, remote);
-        if (r == 0 && !merge->current)
-                r = update(stack, merge);
-        if (r < 0) {
-                stack->complete = false;
-                return lkg_error_set(err, r, NULL, "layers of %s", stack->config.component);
-        }
+        if (!merge->current)
+                update(stack, merge);
         *ret = lkg_candidate_ref(merge->candidate);
         return 0;
 }

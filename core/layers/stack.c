@@ -15,32 +15,24 @@
 /* The result of one refresh. */
 struct collect {
         struct lkg_stack *stack;
-        struct lkg_layers layers;
-        struct lkg_way watches;
-        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings about the directories, by role */
-        enum lkg_layer_role role;                       /* of the current walk */
+        struct lkg_found found;
+        enum lkg_layer_role role; /* of the current walk */
         size_t n_of[_LKG_LAYER_ROLE_MAX];
         uint64_t n_bytes; /* of all layers so far */
-        bool vanished, too_big, too_many[_LKG_LAYER_ROLE_MAX];
-        bool has_base, has_dropin_dir;
+        bool vanished, too_many[_LKG_LAYER_ROLE_MAX];
 };
 
 /* ---- life ---- */
 
-static void layers_deinit(struct lkg_layers *layers)
+static void found_deinit(struct lkg_found *found)
 {
-        for (size_t i = 0; i < layers->n; i++)
-                lkg_layer_unref(layers->items[i]);
-        free(layers->items);
-        *layers = (struct lkg_layers){ 0 };
-}
-
-static void collect_deinit(struct collect *c)
-{
-        layers_deinit(&c->layers);
-        lkg_way_deinit(&c->watches);
+        for (size_t i = 0; i < found->layers.n; i++)
+                lkg_layer_unref(found->layers.items[i]);
+        free(found->layers.items);
+        lkg_way_deinit(&found->watches);
         for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
-                lkg_report_deinit(&c->reports[role]);
+                lkg_report_deinit(&found->reports[role]);
+        *found = (struct lkg_found){ 0 };
 }
 
 int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret, struct lkg_error *err)
@@ -70,10 +62,7 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
                 return NULL;
         lkg_merges_forget(stack);
         free(stack->sorted);
-        layers_deinit(&stack->layers);
-        lkg_way_deinit(&stack->watches);
-        for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
-                lkg_report_deinit(&stack->reports[role]);
+        found_deinit(&stack->found);
         free(stack);
         return NULL;
 }
@@ -116,8 +105,8 @@ const struct lkg_stack_stats *lkg_stack_stats(const struct lkg_stack *stack)
 
 size_t lkg_stack_watches(const struct lkg_stack *stack, const struct lkg_stack_watch **ret)
 {
-        *ret = stack->watches.items;
-        return stack->watches.n;
+        *ret = stack->found.watches.items;
+        return stack->found.watches.n;
 }
 
 /* ---- collecting ---- */
@@ -129,7 +118,7 @@ static int compare_paths(const void *a, const void *b)
 
 size_t lkg_stack_find(const struct lkg_stack *stack, const char *path)
 {
-        size_t low = 0, high = stack->sorted ? stack->layers.n : 0;
+        size_t low = 0, high = stack->sorted ? stack->found.layers.n : 0;
 
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
@@ -214,7 +203,7 @@ static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity s
         LKG_CLEANUP(lkg_freep) char *shown = lkg_display(path);
         struct lkg_where where = { shown, 0, 0 };
 
-        lkg_report_add(&c->reports[role], severity, code, &where, "%s", text);
+        lkg_report_add(&c->found.reports[role], severity, code, &where, "%s", text);
 }
 
 /* Who reads the layers once does not care. */
@@ -225,7 +214,7 @@ static void poll(struct collect *c, const struct lkg_place *place)
         say(c, place->role, LKG_NOTE, LKG_C_OTHER_NAMES, place->path,
             "the file has another name (a second hard link, or a file mounted over this one); a change in "
             "place through that name is looked for every 2 s, and when the component starts");
-        lkg_watches_add_polled(&c->watches, place->path);
+        lkg_watches_add_polled(&c->found.watches, place->path);
 }
 
 /* What exceeds a limit is not loaded, and said once. */
@@ -259,9 +248,9 @@ static bool is_too_big(struct collect *c, const struct lkg_layer *layer)
                        " bytes together (maxLayerBytes), so it is not loaded; remove what the component "
                        "does not read, or raise the setting",
                        max);
-        if (!c->too_big)
+        if (!c->found.too_big)
                 say(c, layer->role, LKG_ERROR, LKG_C_WALK_LIMIT, layer->path, text);
-        c->too_big = true;
+        c->found.too_big = true;
         return true;
 }
 
@@ -274,8 +263,8 @@ static void accept_layer(struct collect *c, struct lkg_layer *layer)
         }
         c->n_of[layer->role]++;
         c->n_bytes += layer->size;
-        (void)lkg_need(LKG_RESERVE(c->layers.items, c->layers.n, c->layers.n_allocated));
-        c->layers.items[c->layers.n++] = layer;
+        (void)lkg_need(LKG_RESERVE(c->found.layers.items, c->found.layers.n, c->found.layers.n_allocated));
+        c->found.layers.items[c->found.layers.n++] = layer;
 }
 
 enum found { FOUND_NONE, FOUND_LAYER, FOUND_VANISHED }; /* vanished: it has just been removed */
@@ -314,7 +303,7 @@ static bool take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patc
                                    .path = full,
                                    .name = slash ? slash + 1 : path };
 
-        lkg_watches_add_way(&c->watches, full);
+        lkg_watches_add_way(&c->found.watches, full);
         return take(c, &place) == FOUND_LAYER;
 }
 
@@ -333,7 +322,7 @@ static bool on_found(int dirfd, const char *entry, const char *path, const char 
         if (c->role == LKG_LAYER_PATCH)
                 (void)lkg_patch_name(entry, c->stack->config.patches_target, &place.type);
         if (S_ISLNK(st->st_mode))
-                lkg_watches_add_way(&c->watches, path);
+                lkg_watches_add_way(&c->found.watches, path);
         return take(c, &place) == FOUND_VANISHED;
 }
 
@@ -341,7 +330,7 @@ static void on_directory(const char *path, void *userdata)
 {
         struct collect *c = userdata;
 
-        lkg_watches_add(&c->watches, path, NULL);
+        lkg_watches_add(&c->found.watches, path, NULL);
 }
 
 /* A drop-in "directory" that is not a directory: upstream's lstat treats it like any other entry. */
@@ -350,7 +339,7 @@ static void take_lonely(struct collect *c, const char *path, const char *full, c
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
         if (c->role == LKG_LAYER_DROPIN)
-                c->has_dropin_dir = true; /* it is configured for the component, which merges it */
+                c->found.has_dropin_dir = true; /* it is configured for the component, which merges it */
         if (c->role == LKG_LAYER_DROPIN && lkg_is_conf(name))
                 c->vanished |= on_found(c->stack->config.source_fd, path, full, name, st, c);
         else if (S_ISLNK(st->st_mode))
@@ -400,19 +389,21 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
 {
         LKG_CLEANUP(lkg_freep) char *full = lkg_stack_form(c->stack, path);
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        struct lkg_walk walk = { .report = &c->reports[role], .found = on_found, .directory = on_directory };
+        struct lkg_walk walk = { .report = &c->found.reports[role],
+                                 .found = on_found,
+                                 .directory = on_directory };
         size_t n;
         int r;
 
         for (n = strlen(full); n > 1 && full[n - 1] == '/'; n--)
                 full[n - 1] = '\0';
         c->role = role;
-        lkg_watches_add_way(&c->watches, full);
+        lkg_watches_add_way(&c->found.watches, full);
         r = open_tree(c, path, full, required, &fd);
         if (r < 0 || fd < 0)
                 return r;
         if (role == LKG_LAYER_DROPIN)
-                c->has_dropin_dir = true;
+                c->found.has_dropin_dir = true;
         walk.judge = role == LKG_LAYER_PATCH ? lkg_judge_patch : lkg_judge_dropin;
         walk.target = c->stack->config.patches_target;
         walk.userdata = c;
@@ -427,7 +418,7 @@ static void miss_base(struct collect *c)
         const char *wanted = c->stack->config.base_wanted;
         LKG_CLEANUP(lkg_freep) char *full = NULL;
 
-        if (c->has_base || !*wanted || c->vanished)
+        if (c->found.has_base || !*wanted || c->vanished)
                 return;
         full = lkg_stack_form(c->stack, wanted);
         say(c, LKG_LAYER_BASE, LKG_ERROR, LKG_C_BASE_MISSING, full,
@@ -455,7 +446,7 @@ static int collect_once(struct collect *c)
         int r = 0;
 
         if (*config->base)
-                c->has_base = take_file(c, LKG_LAYER_BASE, LKG_PATCH_BASE, config->base);
+                c->found.has_base = take_file(c, LKG_LAYER_BASE, LKG_PATCH_BASE, config->base);
         miss_base(c);
         if (*config->patches_dir)
                 r = take_tree(c, LKG_LAYER_PATCH, config->patches_dir, true);
@@ -464,7 +455,7 @@ static int collect_once(struct collect *c)
         if (r == 0 && *config->instance)
                 take_instance(c);
         if (r == 0)
-                lkg_watches_finish(&c->watches);
+                lkg_watches_finish(&c->found.watches);
         return r;
 }
 
@@ -474,7 +465,7 @@ static int collect(struct lkg_stack *stack, struct collect *c)
         for (int round = 0; round < 2; round++) {
                 int r;
 
-                collect_deinit(c);
+                found_deinit(&c->found);
                 *c = (struct collect){ .stack = stack };
                 stack->stats.n_walks++;
                 r = collect_once(c);
@@ -486,30 +477,19 @@ static int collect(struct lkg_stack *stack, struct collect *c)
         return 0;
 }
 
-/* The collected layers become the cache. */
+/* What was found becomes the cache. */
 static void keep(struct lkg_stack *stack, struct collect *c)
 {
-        struct lkg_layer **sorted = lkg_must(calloc(c->layers.n + 1, sizeof(struct lkg_layer *)));
+        const struct lkg_layers *layers = &c->found.layers;
 
-        if (c->layers.n)
-                memcpy(sorted, c->layers.items, c->layers.n * sizeof(*sorted));
-        qsort(sorted, c->layers.n, sizeof(*sorted), compare_paths);
         free(stack->sorted);
-        stack->sorted = sorted;
-        layers_deinit(&stack->layers);
-        stack->layers = c->layers;
-        c->layers = (struct lkg_layers){ 0 };
-        lkg_way_deinit(&stack->watches);
-        stack->watches = c->watches;
-        c->watches = (struct lkg_way){ 0 };
-        for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++) {
-                lkg_report_deinit(&stack->reports[role]);
-                stack->reports[role] = c->reports[role];
-                c->reports[role] = (struct lkg_report)LKG_REPORT_INIT;
-        }
-        stack->too_big = c->too_big;
-        stack->has_base = c->has_base;
-        stack->has_dropin_dir = c->has_dropin_dir;
+        stack->sorted = lkg_must(calloc(layers->n + 1, sizeof(struct lkg_layer *)));
+        if (layers->n)
+                memcpy(stack->sorted, layers->items, layers->n * sizeof(*stack->sorted));
+        qsort(stack->sorted, layers->n, sizeof(*stack->sorted), compare_paths);
+        found_deinit(&stack->found);
+        stack->found = c->found;
+        c->found = (struct lkg_found){ 0 };
 }
 
 static int look_at_everything(struct lkg_stack *stack)
@@ -522,7 +502,7 @@ static int look_at_everything(struct lkg_stack *stack)
         if (r == 0)
                 keep(stack, &c);
         stack->complete = stack->complete && r == 0 && !c.vanished;
-        collect_deinit(&c);
+        found_deinit(&c.found);
         return r;
 }
 

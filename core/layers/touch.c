@@ -47,8 +47,8 @@ static enum concern concern_of(const struct lkg_stack *stack, const char *path)
 {
         if (lkg_stack_find(stack, path) != SIZE_MAX)
                 return CONCERN_LAYER;
-        for (size_t i = 0; i < stack->watches.n; i++) {
-                const struct lkg_stack_watch *w = &stack->watches.items[i];
+        for (size_t i = 0; i < stack->found.watches.n; i++) {
+                const struct lkg_stack_watch *w = &stack->found.watches.items[i];
                 const char *rest = below(path, w->path);
 
                 if (below(w->path, path) || (rest && matters(w, rest)))
@@ -111,8 +111,8 @@ static int place_of(struct touch *t, const struct lkg_layer *layer, struct lkg_p
  */
 static bool is_alone(const struct lkg_stack *stack, const struct lkg_layer *layer)
 {
-        for (size_t i = 0; i < stack->layers.n; i++) {
-                const struct lkg_layer *other = stack->layers.items[i];
+        for (size_t i = 0; i < stack->found.layers.n; i++) {
+                const struct lkg_layer *other = stack->found.layers.items[i];
 
                 if (other != layer && other->has_identity && other->identity.ino == layer->identity.ino &&
                     other->identity.dev == layer->identity.dev)
@@ -150,9 +150,9 @@ static int reload(struct touch *t, size_t at)
                 lkg_layer_unref(now);
                 return 0;
         }
-        for (size_t i = 0; i < stack->layers.n; i++)
-                if (stack->layers.items[i] == before)
-                        stack->layers.items[i] = now;
+        for (size_t i = 0; i < stack->found.layers.n; i++)
+                if (stack->found.layers.items[i] == before)
+                        stack->found.layers.items[i] = now;
         stack->sorted[at] = now;
         lkg_layer_unref(before);
         t->changed = true;
@@ -166,7 +166,7 @@ static int reload(struct touch *t, size_t at)
 static int reload_all(struct touch *t, const char *const *paths, size_t n_paths)
 {
         struct lkg_stack *stack = t->stack;
-        LKG_CLEANUP(lkg_freep) bool *wanted = lkg_must(calloc(stack->layers.n + 1, sizeof(*wanted)));
+        LKG_CLEANUP(lkg_freep) bool *wanted = lkg_must(calloc(stack->found.layers.n + 1, sizeof(*wanted)));
         int r = 0;
 
         for (size_t i = 0; i < n_paths; i++) {
@@ -175,7 +175,7 @@ static int reload_all(struct touch *t, const char *const *paths, size_t n_paths)
                 if (at != SIZE_MAX)
                         wanted[at] = true;
         }
-        for (size_t i = 0; r == 0 && i < stack->layers.n; i++)
+        for (size_t i = 0; r == 0 && i < stack->found.layers.n; i++)
                 if (wanted[i] || stack->sorted[i]->racy)
                         r = reload(t, i);
         return r;
@@ -185,8 +185,8 @@ static uint64_t size_of_all(const struct lkg_stack *stack)
 {
         uint64_t n = 0;
 
-        for (size_t i = 0; i < stack->layers.n; i++)
-                n += stack->layers.items[i]->size;
+        for (size_t i = 0; i < stack->found.layers.n; i++)
+                n += stack->found.layers.items[i]->size;
         return n;
 }
 
@@ -211,7 +211,7 @@ int lkg_stack_touch(struct lkg_stack *stack, const char *const *paths, size_t n_
         if (r < 0)
                 stack->complete = false; /* some may have been replaced: the next refresh is a full one */
         if (r == 0 && t.changed &&
-            (stack->too_big || size_of_all(stack) > lkg_stack_max_bytes(&stack->config)))
+            (stack->found.too_big || size_of_all(stack) > lkg_stack_max_bytes(&stack->config)))
                 return -EAGAIN; /* a walk decides which of them are loaded */
         return r < 0 ? r : t.changed;
 }
