@@ -392,8 +392,6 @@ static struct lkg_value *judge_object(const struct lkg_api_question *question,
                 return NULL;
         }
         ret->object = object;
-        ret->text = result->body;
-        ret->size = result->size;
         return LKG_STEAL(object);
 }
 
@@ -408,7 +406,6 @@ struct lkg_value *lkg_api_judge(const struct lkg_api_question *question,
                 .cut = result->error == -ECONNRESET && result->status > 0,
                 .retry_after_ns = result->retry_after_ns,
         };
-        memcpy(ret->flow_schema, result->flow_schema, sizeof(ret->flow_schema));
         lkg_api_describe(question->resource, name, sizeof(name));
         (void)snprintf(what, sizeof(what), "%s %s", question->verb, name);
         if (result->error < 0) {

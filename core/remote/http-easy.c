@@ -189,27 +189,14 @@ size_t lkg_http_stop(struct lkg_http_transfer *t, int error, const char *fmt, ..
         return 0;
 }
 
-static bool is_named(struct lkg_span name, const char *want)
-{
-        return name.size == strlen(want) && strncasecmp(name.data, want, name.size) == 0;
-}
-
 static void take_field(struct lkg_http_transfer *t, struct lkg_span line)
 {
+        static const char retry_after[] = "Retry-After";
         struct lkg_span name, value;
 
-        if (!lkg_span_cut(line, ':', &name, &value))
-                return;
-        value = lkg_span_trim(value);
-        if (is_named(name, "Retry-After")) {
+        if (lkg_span_cut(line, ':', &name, &value) && name.size == strlen(retry_after) &&
+            strncasecmp(name.data, retry_after, name.size) == 0)
                 t->result.retry_after_ns = lkg_http_retry_after(value.data, value.size, lkg_realtime_ns());
-        } else if (is_named(name, "X-Kubernetes-PF-FlowSchema-UID") &&
-                   value.size < sizeof(t->result.flow_schema)) {
-                for (size_t i = 0; i < value.size; i++) /* it goes into logs */
-                        t->result.flow_schema[i] =
-                                value.data[i] > ' ' && value.data[i] < 0x7f ? value.data[i] : '?';
-                t->result.flow_schema[value.size] = '\0';
-        }
 }
 
 /* A header has ended: of a 1xx reply, or the one that counts. */
@@ -241,7 +228,6 @@ static size_t on_header(char *line, size_t one, size_t size, void *transfer)
                 return size; /* trailers */
         if (size > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
                 t->result.retry_after_ns = 0;
-                t->result.flow_schema[0] = '\0';
         } else if (lkg_span_trim(lkg_span(line, size)).size == 0) {
                 end_header(t);
         } else {

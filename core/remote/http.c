@@ -374,7 +374,6 @@ static void launch(struct lkg_http_transfer *t)
                 return;
         }
         t->phase = LKG_HTTP_RUNNING;
-        t->http->ended.n_requests++;
 }
 
 static void free_unused_pools(struct lkg_http *http)

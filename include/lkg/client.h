@@ -58,10 +58,7 @@ struct lkg_api_answer {
         uint64_t retry_after_ns;
         /* not OK: a sentence. 403: verb, resource, name and the server's message */
         char words[LKG_API_WORDS_MAX];
-        char flow_schema[64];           /* the server's priority level; "" = not given. For logs of 429 */
         const struct lkg_value *object; /* OK: the decoded reply */
-        const char *text;               /* OK: its bytes */
-        size_t size;
 };
 
 typedef void lkg_client_fn(const struct lkg_api_answer *answer, void *userdata);

@@ -258,7 +258,6 @@ struct lkg_http_result {
         char words[256];         /* of an error, for people; names the server, never a credential */
         unsigned status;         /* HTTP status, 0 = none received */
         uint64_t retry_after_ns; /* 0 = not given by the server */
-        char flow_schema[64];    /* X-Kubernetes-PF-FlowSchema-UID */
         const char *body;        /* NUL-terminated; NULL for a stream */
         size_t size;
 };
@@ -291,7 +290,7 @@ struct lkg_http_transfer; /* one request in flight */
 struct lkg_http;
 
 struct lkg_http_counters {
-        uint64_t n_requests, n_connections, received_bytes, sent_bytes;
+        uint64_t n_connections, received_bytes, sent_bytes;
 };
 
 struct lkg_http *lkg_http_new(const struct lkg_http_options *options);
@@ -306,7 +305,7 @@ struct lkg_http *lkg_http_free(struct lkg_http *http);
  * certificate never uses an old connection. So does the first request after one that timed out. Requests in
  * flight continue.
  *
- * Return: 0; on failure nothing is called: -ENOMEM; -EINVAL: curl refuses it (an invalid URL), or a
+ * Return: 0; on failure nothing is called: -ELIBACC: there is no libcurl; -EINVAL: curl refuses it (an invalid URL), or a
  * credential contains a control character.
  */
 int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,

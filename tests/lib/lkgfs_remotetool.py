@@ -144,6 +144,4 @@ def get(kubeconfig, resource, name, **options):
     tool = Tool(kubeconfig, resource, name, verb="get", **options)
     code = tool.finish()
     assert code == 0 and len(tool.lines) == 2, f"exit {code}: {tool.lines} {tool.errors.decode()}"
-    answer = tool.lines[0]
-    answer["object"] = json.loads(answer["text"]) if answer["text"] is not None else None
-    return answer, tool.lines[1]["memory"]
+    return tool.lines[0], tool.lines[1]["memory"]

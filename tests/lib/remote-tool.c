@@ -5,7 +5,7 @@
  *     remote-tool --kubeconfig FILE [OPTIONS] get|follow RESOURCE [NAMESPACE/]NAME
  *
  * Prints one JSON object per line. `get` asks once, prints
- *     {"status", "http", "words", "retry_after_ms", "flow_schema", "size", "text"}    text: of an object that was accepted; null
+ *     {"status", "http", "words", "retry_after_ms", "object"}                    object: that was accepted; null
  *     {"memory"}                                                                  peak of the resident set, in bytes
  * and ends. `follow` has an informer until it gets SIGTERM, and prints for each callback
  *     {"state": OBJECT}                           null: there is no such object
@@ -71,30 +71,27 @@ static void print(const struct tool *tool, struct lkg_buf *line)
         lkg_buf_deinit(line);
 }
 
-static void on_state(const struct lkg_value *object, void *userdata)
-{
-        struct lkg_buf line = LKG_BUF_INIT;
-
-        lkg_buf_puts(&line, "{\"state\": ");
-        if (object)
-                lkg_render_json_compact(object, &line);
-        else
-                lkg_buf_puts(&line, "null");
-        print(userdata, &line);
-}
-
-static void add_text(struct lkg_buf *line, const char *before, const char *text, size_t size)
+static void add_object(struct lkg_buf *line, const char *before, const struct lkg_value *object)
 {
         lkg_buf_puts(line, before);
-        if (text)
-                lkg_buf_json_string(line, text, size);
+        if (object)
+                lkg_render_json_compact(object, line);
         else
                 lkg_buf_puts(line, "null");
 }
 
+static void on_state(const struct lkg_value *object, void *userdata)
+{
+        struct lkg_buf line = LKG_BUF_INIT;
+
+        add_object(&line, "{\"state\": ", object);
+        print(userdata, &line);
+}
+
 static void add_string(struct lkg_buf *line, const char *before, const char *text)
 {
-        add_text(line, before, text, text ? strlen(text) : 0);
+        lkg_buf_puts(line, before);
+        lkg_buf_json_string(line, text, strlen(text));
 }
 
 static void on_changed(void *userdata)
@@ -131,10 +128,9 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
         tool->call = NULL;
         add_string(&line, "{\"status\": ", lkg_api_status_name(answer->status));
         add_string(&line, ", \"words\": ", answer->words);
-        add_string(&line, ", \"flow_schema\": ", answer->flow_schema);
-        lkg_buf_printf(&line, ", \"http\": %ld, \"retry_after_ms\": %" PRIu64 ", \"size\": %zu",
-                       (long)answer->http_status, answer->retry_after_ns / LKG_NSEC_PER_MSEC, answer->size);
-        add_text(&line, ", \"text\": ", answer->text, answer->size);
+        lkg_buf_printf(&line, ", \"http\": %ld, \"retry_after_ms\": %" PRIu64, (long)answer->http_status,
+                       answer->retry_after_ns / LKG_NSEC_PER_MSEC);
+        add_object(&line, ", \"object\": ", answer->object);
         print(tool, &line);
         lkg_buf_printf(&line, "{\"memory\": %" PRIu64, peak_memory());
         print(tool, &line);
