@@ -486,6 +486,15 @@ char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
                           n && source[n - 1] == '/' ? "" : "/", path);
 }
 
+char *lkg_stack_tree_form(const struct lkg_stack *stack, const char *path)
+{
+        char *full = lkg_stack_form(stack, path);
+
+        for (size_t n = strlen(full); n > 1 && full[n - 1] == '/'; n--)
+                full[n - 1] = '\0';
+        return full;
+}
+
 /* ---- loading ---- */
 
 int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *admission, char **ret_why)

@@ -244,6 +244,9 @@ size_t lkg_stack_find(const struct lkg_stack *stack, const char *path);
  */
 char *lkg_stack_form(const struct lkg_stack *stack, const char *path);
 
+/** lkg_stack_tree_form() - the same of a directory, without slashes at its end. */
+char *lkg_stack_tree_form(const struct lkg_stack *stack, const char *path);
+
 /** lkg_merges_outdated() - the layers have changed: each merge is made again when somebody asks for it. */
 void lkg_merges_outdated(struct lkg_stack *stack);
 void lkg_merges_forget(struct lkg_stack *stack);

@@ -178,6 +178,9 @@ bool lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, stru
 
         *ret = NULL;
         bounded.bounds = bounds_of(stack, place->path);
+        bounded.realtime_ns = stack->config.realtime_ns;
+        bounded.admission = &stack->admission;
+        bounded.refuse_generated = stack->config.refuse_generated;
         if (!lkg_layer_load(&bounded, before, &stack->stats, &layer))
                 return false;
         /*
@@ -270,16 +273,13 @@ static void accept_layer(struct collect *c, struct lkg_layer *layer)
 enum found { FOUND_NONE, FOUND_LAYER, FOUND_VANISHED }; /* vanished: it has just been removed */
 
 /* Take one layer file. */
-static enum found take(struct collect *c, struct lkg_place *place)
+static enum found take(struct collect *c, const struct lkg_place *place)
 {
         struct lkg_stack *stack = c->stack;
         struct lkg_layer *layer;
 
         if (is_one_too_many(c, place))
                 return FOUND_NONE;
-        place->realtime_ns = stack->config.realtime_ns;
-        place->admission = &stack->admission;
-        place->refuse_generated = stack->config.refuse_generated;
         if (!lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer))
                 return FOUND_VANISHED;
         if (!layer)
@@ -387,16 +387,13 @@ static int open_tree(struct collect *c, const char *path, const char *full, bool
 
 static int take_tree(struct collect *c, enum lkg_layer_role role, const char *path, bool required)
 {
-        LKG_CLEANUP(lkg_freep) char *full = lkg_stack_form(c->stack, path);
+        LKG_CLEANUP(lkg_freep) char *full = lkg_stack_tree_form(c->stack, path);
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_walk walk = { .report = &c->found.reports[role],
                                  .found = on_found,
                                  .directory = on_directory };
-        size_t n;
         int r;
 
-        for (n = strlen(full); n > 1 && full[n - 1] == '/'; n--)
-                full[n - 1] = '\0';
         c->role = role;
         lkg_watches_add_way(&c->found.watches, full);
         r = open_tree(c, path, full, required, &fd);

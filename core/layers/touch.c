@@ -60,14 +60,11 @@ static enum concern concern_of(const struct lkg_stack *stack, const char *path)
 static int open_tree(struct touch *t)
 {
         const char *dir = t->stack->config.dropin_dir;
-        size_t n;
 
         if (t->tree_fd >= 0)
                 return 0;
         free(t->tree);
-        t->tree = lkg_stack_form(t->stack, dir);
-        for (n = strlen(t->tree); n > 1 && t->tree[n - 1] == '/'; n--)
-                t->tree[n - 1] = '\0';
+        t->tree = lkg_stack_tree_form(t->stack, dir);
         t->tree_fd = lkg_stack_open_tree(t->stack, dir, t->tree);
         return t->tree_fd < 0 ? -EAGAIN : 0;
 }
@@ -79,13 +76,9 @@ static int place_of(struct touch *t, const struct lkg_layer *layer, struct lkg_p
         const char *slash, *rest;
         int r;
 
-        *ret = (struct lkg_place){ .role = layer->role,
-                                   .type = layer->type,
-                                   .dirfd = config->source_fd,
-                                   .path = layer->path,
-                                   .realtime_ns = config->realtime_ns,
-                                   .admission = &t->stack->admission,
-                                   .refuse_generated = config->refuse_generated };
+        *ret = (struct lkg_place){
+                .role = layer->role, .type = layer->type, .dirfd = config->source_fd, .path = layer->path
+        };
         if (layer->role == LKG_LAYER_BASE || layer->role == LKG_LAYER_INSTANCE) {
                 ret->entry = layer->role == LKG_LAYER_BASE ? config->base : config->instance;
                 slash = strrchr(ret->entry, '/');
