@@ -6,7 +6,7 @@
  *     == OPERATION ARGUMENT...
  *     INPUT => OUTPUT
  *
- * An operation is a function from an input to a text; a program has a table of them. In both, \n \t \\ \xNN and \s (a space at an
+ * An operation is a function from an input to a text, or of what came before in its section, too; a program has a table of them. In both, \n \t \\ \xNN and \s (a space at an
  * end) stand for bytes; in an input, \{30:TEXT} is a text thirty times. Inputs of several parts have ` ++ ` between them.
  *
  * LKG_ROWS_WRITE=1 writes what is answered now into the file; read the difference before you commit it.
@@ -31,6 +31,7 @@ struct question {
         size_t n_parts;
         const char *args[ROWS_PARTS_MAX];
         size_t n_args;
+        bool begins; /* the first row of its section */
 };
 
 struct operation {
@@ -80,12 +81,15 @@ static inline char *rows_decode(const char *text, size_t *ret_size)
                         char *of, *end;
                         unsigned long n = strtoul(text + 1, &of, 10);
                         LKG_CLEANUP(lkg_freep) char *piece = NULL;
+                        LKG_CLEANUP(lkg_freep) char *decoded = NULL;
+                        size_t size;
 
                         end = strchr(of, '}');
                         assert_non_null(end);
                         piece = strndup(of + 1, (size_t)(end - of) - 1);
+                        decoded = rows_decode(piece, &size);
                         for (; n > 0; n--)
-                                lkg_buf_puts(&buf, piece);
+                                lkg_buf_append(&buf, decoded, size);
                         text = end + 1;
                         continue;
                 } else if (c == '\\') {
@@ -192,6 +196,7 @@ static inline void rows_check(const char *path, const struct operation *operatio
                         header = strdup(line + 3);
                         q.n_args = rows_split(header, " ", q.args);
                         operation = rows_operation(operations, q.args[0]);
+                        q.begins = true;
                 } else if (!arrow || *line == '#') {
                         lkg_buf_printf(&written, "%s\n", line);
                 } else {
@@ -201,6 +206,7 @@ static inline void rows_check(const char *path, const struct operation *operatio
                         *arrow = '\0';
                         assert_non_null(operation);
                         got = rows_ask(operation, &q, line);
+                        q.begins = false;
                         lkg_buf_printf(&written, "%s =>%s%s\n", line, *got ? " " : "", got);
                         n_rows++;
                         if (strcmp(got, want) == 0)
