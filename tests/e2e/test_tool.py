@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tool on plain files: products, formats, exit statuses. No mount is needed here."""
-import json
 import os
 import pty
 import re
-import stat
 import subprocess
 
 import pytest
@@ -62,38 +60,6 @@ def test_bake_is_whole_or_not_at_all(tree, tmp_path):
         assert (target / "kubelet.conf").read_text() == "mine" and os.listdir(target) == ["kubelet.conf"]
     finally:
         lib.run("umount", target)
-
-
-def test_explain(tree):
-    code, out, _ = tool(tree, "explain")
-    assert code == GOOD
-    codes = re.findall(r"^(LKG\d{4})  (?:error|warning|note) +\S.*$", out, re.M)
-    assert "LKG1001" in codes and len(codes) == out.count("\n") and codes == sorted(set(codes))
-    for spelling in ("LKG1001", "lkg1001", "1001"):
-        code, out, _ = tool(tree, "explain", spelling)
-        assert code == GOOD and out.startswith("LKG1001 (error): ")
-    assert tool(tree, "explain", "LKG0001")[0] == USAGE
-    assert json.loads(tool(tree, "explain", "-o", "json")[1])["codes"][0]["code"] == codes[0]
-
-
-def test_explain_names(tree):
-    code, out, _ = tool(tree, "explain", "authentication.webhook.cacheTTL")
-    assert code == GOOD and "default     2m0s" in out and "--authentication-token-webhook-cache-ttl" in out
-    assert tool(tree, "explain", "CACHETTL")[1] == out
-    assert "field       maxPods" in tool(tree, "explain", "--max-pods")[1]
-    assert "\n  change      drain: drain the node" in tool(tree, "explain", "cpuManagerPolicy")[1]
-    assert "\n  change      restart\n" in tool(tree, "explain", "maxPods")[1]
-    assert json.loads(tool(tree, "explain", "maxPods", "-o", "json")[1])
-    assert "1.36 GA on locked" in tool(tree, "explain", "NodeLogQuery")[1]
-    code, _, err = tool(tree, "explain", "enabled")
-    assert code == USAGE and "authentication.anonymous.enabled" in err
-    code, _, err = tool(tree, "explain", "maxPosd")
-    assert code == USAGE and "did you mean `maxPods`?" in err
-    assert "did you mean `failSwapOn`, `memorySwap`" in tool(tree, "explain", "swap")[2]
-    data = json.loads(tool(tree, "explain", "failCgroupV1", "--release", "1.34", "-o", "json")[1])
-    assert data["fields"][0]["default"] is False and data["flags"] == data["gates"] == []
-    assert tool(tree, "explain", "maxPods", "--release", "1.20")[0] == USAGE
-    assert tool(tree, "explain", "maxPods", "--kind", "Pod")[0] == USAGE
 
 
 def test_every_reported_code_is_explained(tree):

@@ -256,19 +256,6 @@ def offered(*words):
     return [line.split("\t")[0] for line in result.stdout.decode().splitlines()]
 
 
-def test_complete_from_the_tables():
-    assert {"status", "rollback", "edit"} <= set(offered("")) and len(offered("")) == 31
-    assert offered("rollback", "l") == ["lkg"] and offered("npd", "--check", "") == ["condition", "served", "bad", "processes"]
-    assert offered("sta") == ["status", "startup"] and offered("hold", "") == ["on", "off"] and offered("hold", "on", "") == []
-    assert "json" in offered("status", "-o", "") and offered("status", "--output=js") == ["--output=json"]
-    assert offered("render", "--release", "1.36") == ["1.36"] and offered("check", "x", "") == [":file"]
-    assert offered("render", "--config-dir", "") == [":directory"] and offered("explain", "podPidsL") == ["podPidsLimit"]
-    assert offered("render", "--", "--max") == [] and offered("nonsense", "") == [] and offered() != []
-    for verb in offered(""):
-        options = set(re.findall(r"^  (?:-., |    )(--[a-z-]+)", lib.run(lib.LKGFS, verb, "--help").stdout.decode(), re.M))
-        assert set(offered(verb, "--")) == options, verb
-
-
 def test_complete_from_the_view(mount):
     mount.drop("50-x.conf", "maxPods: 41\nevictionHard: {memory.available: 5%}\n")
     at = ("-m", mount.mountpoint)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal parts of the tool: command line, verbs, help, completion, mount table, blame's fields. No file is
- * touched.
+ * Internal parts of the tool: command line, examples, mount table. What it says to mistakes, and the rest, is golden: session-wrong-use,
+ * session-blame-and-diff. No file is touched.
  */
 #define UNIT_OWN_MAIN
 
@@ -77,50 +77,6 @@ TEST(test_the_same_name_means_what_the_verb_means)
         assert_int_equal(PARSE(W("render"), W("--output"), W("/dir")), -EINVAL);
 }
 
-TEST(test_usage_mistakes)
-{
-        static const struct {
-                const char *argv[6];
-                const char *want;
-        } rows[] = {
-                { { "stauts" }, "did you mean `status`?" },
-                { { "rend" }, "did you mean `render`?" },
-                { { "frobnicate" }, "unknown verb \"frobnicate\"" },
-                { { "hold" }, "missing: on|off" },
-                { { "hold", "on", "off" }, "unexpected word \"off\"" },
-                { { "patch", "a" }, "missing: TARGET PATCH" },
-                { { "status", "--force" }, "`status` does not take --force" },
-                { { "status", "--colour=never" }, "`status` has no option --colour" },
-                { { "status", "-x" }, "-x" },
-                { { "status", "-o", "xml" }, "\"xml\" is not right, want text, json or yaml" },
-                { { "status", "-o" }, "-o needs a value" },
-                { { "wait", "--timeout", "soon" }, "\"soon\" is not right" },
-                { { "convert", "--strict=1", "f" }, "--strict takes no value" },
-                { { "render", "--release", "latest" },
-                  "\"latest\" is not right, want a Kubernetes release" },
-                { { "render", "--release=2.1" }, "\"2.1\" is not right" },
-                { { "render", "--release=1.361" }, "\"1.361\" is not right" },
-                { { "render", "--release=1.36." }, "\"1.36.\" is not right" },
-                { { "render", "--host", "cgroup=3" },
-                  "\"cgroup=3\" is not right, want cgroup=1 or cgroup=2" },
-                { { "check", "--effective=1" }, "--effective takes no value" },
-                { { "status", "--release", "1.36" }, "`status` does not take --release" },
-                { { "bake", "--effective" }, "`bake` does not take --effective" },
-                { { "bake", "--remote", "cm.yaml" }, "`bake` does not take --remote" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                char *argv[8] = { W("lkgfs") };
-
-                for (size_t j = 0; j < LKG_ARRAY_SIZE(rows[i].argv) && rows[i].argv[j]; j++)
-                        argv[j + 1] = W(rows[i].argv[j]);
-                assert_int_equal(parse(argv), -EINVAL);
-                if (!strstr(message, rows[i].want))
-                        fail_msg("\"%s\" does not contain \"%s\"", message, rows[i].want);
-                assert_null(strchr(message, '\n'));
-        }
-}
-
 TEST(test_what_to_judge_by)
 {
         assert_int_equal(PARSE(W("check"), W("--release"), W("1.34"), W("--host=cgroup=1")), 0);
@@ -165,17 +121,6 @@ TEST(test_help_wins_over_missing_words)
         assert_null(tool.verb);
 }
 
-TEST(test_nearest)
-{
-        assert_string_equal(lkg_tool_nearest("stats"), "status");
-        assert_string_equal(lkg_tool_nearest("hodl"), "hold");
-        assert_string_equal(lkg_tool_nearest("roll"), "rollback");
-        assert_string_equal(lkg_tool_nearest("chekc"), "check");
-        assert_null(lkg_tool_nearest("x"));
-        assert_null(lkg_tool_nearest(""));
-        assert_null(lkg_tool_nearest("a-word-that-is-longer-than-any-verb-of-this-tool-can-be"));
-}
-
 static size_t count_lines(const char *text, size_t *ret_longest)
 {
         size_t n = 0;
@@ -189,21 +134,6 @@ static size_t count_lines(const char *text, size_t *ret_longest)
                 text += length + (text[length] == '\n');
         }
         return n;
-}
-
-TEST(test_help_fits_a_screen)
-{
-        struct lkg_buf buf = LKG_BUF_INIT;
-        size_t longest;
-
-        lkg_tool_help(&buf);
-        assert_false(lkg_buf_failed(&buf));
-        assert_in_range(count_lines(buf.data, &longest), 10, 24);
-        assert_in_range(longest, 10, 79);
-        for (size_t i = 0; i < lkg_n_tool_verbs; i++)
-                assert_non_null(strstr(buf.data, lkg_tool_verbs[i].only_named ? lkg_tool_verbs[i].name
-                                                                              : lkg_tool_verbs[i].help));
-        lkg_buf_deinit(&buf);
 }
 
 TEST(test_every_verb_has_an_example_that_parses)
@@ -252,38 +182,6 @@ TEST(test_mounts)
         assert_string_equal(mounts.items[0], "/etc/kubernetes");
         assert_string_equal(mounts.items[1], "/mnt/with blank\\");
         lkg_strings_deinit(&mounts);
-}
-
-TEST(test_blame_fields)
-{
-        assert_true(lkg_blame_matches("/maxPods", "maxPods"));
-        assert_true(lkg_blame_matches("/maxPods", "/maxPods"));
-        assert_true(lkg_blame_matches("/authentication/anonymous/enabled", "authentication"));
-        assert_true(lkg_blame_matches("/authentication/anonymous/enabled", "authentication.anonymous"));
-        assert_true(lkg_blame_matches("/authentication/anonymous/enabled", "/authentication/anonymous/"));
-        assert_true(lkg_blame_matches("/evictionHard/memory.available", "evictionHard.memory.available"));
-        assert_true(lkg_blame_matches("/a~1b/c~0d", "a/b.c~d"));
-        assert_true(lkg_blame_matches("/a~1b/c", "/a~1b"));
-        assert_false(lkg_blame_matches("/maxPodsX", "maxPods"));
-        assert_false(lkg_blame_matches("/maxPods", "maxPodsX"));
-        assert_false(lkg_blame_matches("/authentication/anonymous", "/authentication/anon"));
-        assert_false(lkg_blame_matches("/x/maxPods", "maxPods"));
-}
-
-TEST(test_findings_are_painted_only_when_asked)
-{
-        char file[] = "/a: error: b/x", text[] = "wrong";
-        const struct lkg_finding finding = {
-                .severity = LKG_ERROR, .code = 1001, .file = file, .line = 1, .column = 2, .text = text
-        };
-        struct lkg_buf buf = LKG_BUF_INIT;
-
-        lkg_tool_put_finding(false, &finding, &buf);
-        lkg_tool_put_finding(true, &finding, &buf);
-        assert_string_equal(lkg_tool_text(&buf),
-                            "/a: error: b/x:1:2: error: wrong [LKG1001]\n"
-                            "/a: error: b/x:1:2: \033[1;31merror\033[0m: wrong [LKG1001]\n");
-        lkg_buf_deinit(&buf);
 }
 
 /* Text that json-c does not read back as intended is not printed at all. */
