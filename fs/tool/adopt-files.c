@@ -33,12 +33,11 @@ struct adopt_place {
 
 static int place_open(const struct lkg_adopt_node *look, const char *path, struct adopt_place *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *directory = lkg_tool_format("%s", path);
-        char *slash = strrchr(directory, '/');
+        const char *slash = strrchr(path, '/');
+        const char *directory = lkg_tool_cut(path, (size_t)(slash - path) + (slash == path));
 
-        slash[slash == directory] = '\0';
         ret->fd = lkg_root_open(look->rootfd, directory, O_RDONLY | O_DIRECTORY);
-        ret->name = strrchr(path, '/') + 1;
+        ret->name = slash + 1;
         return ret->fd < 0 ? ret->fd : 0;
 }
 
@@ -71,20 +70,14 @@ static const struct {
         { "dropInDir", offsetof(struct lkg_adopt_plan, config_dir) },
 };
 
-static char **text_of(const struct lkg_adopt_plan *plan, size_t i)
+static const char **text_of(const struct lkg_adopt_plan *plan, size_t i)
 {
-        return (char **)((uintptr_t)plan + texts[i].offset);
+        return (const char **)((uintptr_t)plan + texts[i].offset);
 }
 
 void lkg_plan_deinit(struct lkg_adopt_plan *plan)
 {
-        for (size_t i = 0; i < plan->n_files; i++) {
-                free(plan->files[i].path);
-                free(plan->files[i].text);
-        }
         free(plan->files);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
-                free(*text_of(plan, i));
         *plan = (struct lkg_adopt_plan){ 0 };
 }
 
@@ -141,8 +134,8 @@ static int take_file(const struct lkg_value *item, struct lkg_adopt_plan *plan)
                 return -EBADMSG;
         if (sha256)
                 memcpy(file.sha256, sha256, sizeof(file.sha256));
-        file.path = lkg_tool_format("%s", path);
-        (void)lkg_tool_need(LKG_GROW(plan->files, plan->n_files));
+        file.path = lkg_tool_cut(path, strlen(path));
+        (void)lkg_need(LKG_GROW(plan->files, plan->n_files));
         plan->files[plan->n_files++] = file;
         return 0;
 }
@@ -155,7 +148,9 @@ static int take_record(const struct lkg_value *doc, struct lkg_adopt_plan *plan)
         int r = 0;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
-                *text_of(plan, i) = lkg_tool_format("%s", lkg_tool_word(doc, texts[i].key));
+                const char *text = lkg_tool_word(doc, texts[i].key);
+
+                *text_of(plan, i) = lkg_tool_cut(text, strlen(text));
                 bad |= !**text_of(plan, i);
         }
         if (bad || *plan->source != '/' || *plan->mount_point != '/' || !lkg_bare_name_ok(plan->file))
@@ -169,7 +164,7 @@ static int read_record(const struct lkg_adopt_node *look, struct lkg_adopt_plan 
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char *text = NULL;
         size_t size;
         int r = lkg_root_read(look->rootfd, LKG_ADOPT_RECORD, &text, &size);
 
@@ -205,9 +200,11 @@ int lkg_adopt_record_remove(const struct lkg_adopt_node *look)
 /* The present file stays where it is, and has a second name from now on. */
 static int keep_aside(const struct adopt_place *place, const char *suffix)
 {
-        LKG_CLEANUP(lkg_freep) char *aside = lkg_tool_format("%s%s", place->name, suffix);
-
-        return linkat(place->fd, place->name, place->fd, aside, 0) == 0 || errno == EEXIST ? 0 : -errno;
+        return linkat(place->fd, place->name, place->fd, lkg_tool_format("%s%s", place->name, suffix), 0) ==
+                                       0 ||
+                               errno == EEXIST
+                       ? 0
+                       : -errno;
 }
 
 int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file)
@@ -285,14 +282,14 @@ static int is_edited(const struct adopt_place *place, const char *sha256)
 {
         LKG_CLEANUP(lkg_closep)
         int fd = openat(place->fd, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char *text = NULL;
         char found[LKG_SHA256_HEX];
         size_t size;
         int r;
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        r = lkg_read_file(fd, 16u << 20, &text, &size, NULL);
+        r = lkg_tool_read(fd, 16u << 20, &text, &size);
         if (r == 0)
                 r = lkg_sha256_hex(text, size, found);
         return r < 0 ? r : strcmp(found, sha256) != 0;
@@ -301,8 +298,8 @@ static int is_edited(const struct adopt_place *place, const char *sha256)
 static int unmake_file(const struct adopt_place *place, const struct lkg_adopt_file *file,
                        const char **ret_kept)
 {
-        LKG_CLEANUP(lkg_freep) char *aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, place->name);
-        LKG_CLEANUP(lkg_freep) char *edited = lkg_tool_format("%s" LKG_ADOPT_EDITED, place->name);
+        const char *aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, place->name);
+        const char *edited = lkg_tool_format("%s" LKG_ADOPT_EDITED, place->name);
         bool has_aside;
         int r;
 
@@ -345,16 +342,17 @@ int lkg_adopt_unmake(const struct lkg_adopt_node *look, const struct lkg_adopt_f
 int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_RDONLY | O_DIRECTORY);
-        LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_format(FALLBACK_DIR "/%s", plan->file);
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s/%s", plan->source, plan->file);
 
         if (!*look->root)
                 (void)unlink(LKG_ADOPT_ARGUMENTS);
         if (fd < 0)
                 return fd == -ENOENT ? LKG_TOOL_OK : failed(look, "", plan->source, fd);
-        (void)unlinkat(fd, copy, 0);
+        (void)unlinkat(fd, lkg_tool_format(FALLBACK_DIR "/%s", plan->file), 0);
         (void)unlinkat(fd, FALLBACK_DIR, AT_REMOVEDIR);
-        if (lkg_fallback_is_ours(fd, plan->file) && unlinkat(fd, plan->file, 0) < 0)
-                return failed(look, "", path, -errno);
+        if (lkg_fallback_is_ours(fd, plan->file) && unlinkat(fd, plan->file, 0) < 0) {
+                int r = -errno;
+
+                return failed(look, "", lkg_tool_format("%s/%s", plan->source, plan->file), r);
+        }
         return LKG_TOOL_OK;
 }

@@ -161,7 +161,7 @@ static int unknown(const struct lkg_tool *tool)
         return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
                              "this node is not known: none of the units %s exists in /etc, /run, "
                              "/usr/local/lib, /usr/lib or /lib/systemd/system",
-                             lkg_tool_text(&text));
+                             lkg_buf_text(&text));
 }
 
 /* What every profile needs. */
@@ -232,7 +232,7 @@ bool lkg_adopt_live(const struct lkg_adopt_node *look)
 
 int lkg_adopt_systemctl(const struct lkg_adopt_node *look, const char *words)
 {
-        LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_format("systemctl %s", words);
+        char *copy = lkg_tool_format("systemctl %s", words);
         char *argv[8] = { NULL }, *rest = copy;
         int r, status = 0;
         pid_t pid;

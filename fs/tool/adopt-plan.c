@@ -19,10 +19,10 @@ static const char *const file_names[] = { "kubelet-config.yaml", "kubelet-merged
 static void put_path(struct lkg_buf *buf, const char *text)
 {
         LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *value = lkg_tool_own(lkg_value_new_string(text, strlen(text), NULL, 0, 0));
+        struct lkg_value *value = lkg_must(lkg_value_new_string(text, strlen(text), NULL, 0, 0));
 
         lkg_render(value, LKG_FORMAT_YAML, buf);
-        (void)lkg_tool_text(buf);
+        (void)lkg_buf_text(buf);
         if (buf->size && buf->data[buf->size - 1] == '\n')
                 buf->size--;
 }
@@ -39,11 +39,9 @@ static void put_layer(const struct lkg_adopt_plan *plan, const char *root, const
                       struct lkg_buf *buf)
 {
         const char *layer = layer_path(plan, path);
-        LKG_CLEANUP(lkg_freep)
-        char *whole = lkg_tool_format("%s%s", root && *layer == '/' ? root : "", layer);
 
         lkg_buf_printf(buf, "  %s: ", key);
-        put_path(buf, whole);
+        put_path(buf, lkg_tool_format("%s%s", root && *layer == '/' ? root : "", layer));
         lkg_buf_putc(buf, '\n');
 }
 
@@ -113,22 +111,22 @@ static void lkgfs_dropin(const struct lkg_adopt_plan *plan, struct lkg_buf *buf)
 
 /* ---- the list ---- */
 
-static char *directory_of(const char *path)
+static const char *directory_of(const char *path)
 {
-        char *copy = lkg_tool_format("%s", path), *slash = strrchr(copy, '/');
+        const char *slash = strrchr(path, '/');
 
-        slash[slash == copy] = '\0';
-        return copy;
+        return lkg_tool_cut(path, (size_t)(slash - path) + (slash == path));
 }
 
-/* @text: NULL = a directory. Takes it over. */
-static void add(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path, char *text)
+/* @text: NULL = a directory */
+static void add(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
+                const char *text)
 {
-        struct lkg_adopt_file file = { .path = lkg_tool_format("%s", path), .text = text };
+        struct lkg_adopt_file file = { .path = lkg_tool_cut(path, strlen(path)), .text = text };
 
-        (void)lkg_tool_need(LKG_GROW(plan->files, plan->n_files));
+        (void)lkg_need(LKG_GROW(plan->files, plan->n_files));
         if (text)
-                (void)lkg_tool_need(lkg_sha256_hex(text, strlen(text), file.sha256));
+                (void)lkg_need(lkg_sha256_hex(text, strlen(text), file.sha256));
         file.kept = text && lkg_root_exists(look->rootfd, path);
         plan->files[plan->n_files++] = file;
 }
@@ -145,31 +143,23 @@ static void add_if_missing(const struct lkg_adopt_node *look, struct lkg_adopt_p
 /* With its parents. */
 static void add_directory(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
 {
-        LKG_CLEANUP(lkg_freep) char *parent = lkg_tool_format("%s", path);
-
-        for (char *slash = parent; (slash = strchr(slash + 1, '/'));) {
-                *slash = '\0';
-                add_if_missing(look, plan, parent);
-                *slash = '/';
-        }
+        for (const char *slash = path; (slash = strchr(slash + 1, '/'));)
+                add_if_missing(look, plan, lkg_tool_cut(path, (size_t)(slash - path)));
         add_if_missing(look, plan, path);
 }
 
 static void add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
                      struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_freep) char *directory = directory_of(path);
-
-        add_directory(look, plan, directory);
-        (void)lkg_tool_text(buf);
-        add(look, plan, path, lkg_buf_steal(buf, NULL));
+        add_directory(look, plan, directory_of(path));
+        (void)lkg_buf_text(buf);
+        add(look, plan, path, lkg_tool_keep(lkg_buf_steal(buf, NULL)));
 }
 
 /* The kubelet's drop-in is the last one: the view must be there before the kubelet needs it. */
 static void add_files(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf config = LKG_BUF_INIT, lkgfs = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf kubelet = LKG_BUF_INIT;
+        struct lkg_buf config = LKG_BUF_INIT, lkgfs = LKG_BUF_INIT, kubelet = LKG_BUF_INIT;
 
         add_directory(look, plan, "/etc/lkgfs");
         add_directory(look, plan, plan->config_dir);
@@ -198,7 +188,7 @@ static void choose_file(const struct lkg_adopt_node *look, const struct lkg_adop
                 if ((over && old->file && strcmp(old->file, file_names[i]) == 0) ||
                     faccessat(fd, file_names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
                     lkg_fallback_is_ours(fd, file_names[i]))
-                        plan->file = lkg_tool_format("%s", file_names[i]);
+                        plan->file = file_names[i];
         if (!plan->file)
                 lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
                              "'%s%s' has files %s and %s already: there is no name for the "
@@ -216,8 +206,7 @@ static void check_place(const struct lkg_adopt_node *look, const struct lkg_adop
                              "--force to keep it unjudged",
                              look->root);
         for (size_t i = 0; i < plan->n_files && !old->file; i++) {
-                LKG_CLEANUP(lkg_freep)
-                char *aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, plan->files[i].path);
+                const char *aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, plan->files[i].path);
 
                 if (lkg_root_exists(look->rootfd, aside))
                         lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
@@ -232,14 +221,14 @@ void lkg_plan_make(const struct lkg_adopt_node *look, const struct lkg_adopt_pla
 {
         const struct lkg_profile *profile = look->profile;
 
-        *ret = (struct lkg_adopt_plan){ .mount_point = lkg_tool_format("%s", profile->mount_point),
-                                        .source = profile->source ? lkg_tool_format("%s", profile->source)
-                                                                  : directory_of(look->base),
-                                        .profile = lkg_tool_format("%s", profile->name),
-                                        .base = lkg_tool_format("%s", look->base) };
+        *ret = (struct lkg_adopt_plan){ .mount_point = profile->mount_point,
+                                        .source =
+                                                profile->source ? profile->source : directory_of(look->base),
+                                        .profile = profile->name,
+                                        .base = look->base };
         choose_file(look, old, ret);
-        ret->config_dir = look->config_dir ? lkg_tool_format("%s", look->config_dir)
-                                           : lkg_tool_format("%s/kubelet.conf.d", ret->source);
+        ret->config_dir =
+                look->config_dir ? look->config_dir : lkg_tool_format("%s/kubelet.conf.d", ret->source);
         add_files(look, ret);
         check_place(look, old, ret);
 }

@@ -95,14 +95,14 @@ void lkg_look_deinit(struct lkg_adopt_node *look);
 
 /* One file or directory to be made, in this order. */
 struct lkg_adopt_file {
-        char *path;
-        char *text; /* NULL = a directory */
+        const char *path;
+        const char *text; /* NULL = a directory */
         bool kept;  /* there was a file, which is kept aside */
         char sha256[LKG_SHA256_HEX];
 };
 struct lkg_adopt_plan {
-        char *mount_point, *source, *file, *base, *config_dir; /* config_dir: NULL = none */
-        char *profile;
+        const char *mount_point, *source, *file, *base, *config_dir;
+        const char *profile;
         struct lkg_adopt_file *files;
         size_t n_files;
 };
@@ -120,12 +120,10 @@ void lkg_plan_deinit(struct lkg_adopt_plan *plan);
 /* adopt-judge.c */
 /** lkg_adopt_before() - the effective document of the component without lkgfs. Caller owns @ret. A status after a message. */
 int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret);
-/** lkg_adopt_merge() - what lkgfs would serve by the configuration @text, and in which format. */
-int lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text,
-                    struct lkg_value **ret, enum lkg_format *ret_format);
-/** lkg_adopt_effective() - the effective document of a component that reads @served alone. */
-int lkg_adopt_effective(const struct lkg_adopt_node *look, const struct lkg_value *served,
-                        struct lkg_value **ret);
+/** lkg_adopt_merge() - what lkgfs would serve by the configuration @text. Caller owns it. What cannot be served ends the verb. */
+struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text);
+/** lkg_adopt_effective() - the effective document of a component that reads @served alone. As _merge(). */
+struct lkg_value *lkg_adopt_effective(const struct lkg_adopt_node *look, const struct lkg_value *served);
 /** lkg_adopt_diff() - what differs, secrets masked. @ret: appended. Return: do they differ? */
 bool lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
                     const struct lkg_value *b, struct lkg_buf *ret);

@@ -5,10 +5,7 @@
 #include "tool.h"
 #include "lkg-config.h"
 
-/* ---- paths ---- */
-
 /* How annotations name a file: as the repository does that the working directory belongs to. */
-
 static const char *shown_path(const struct lkg_annotations *a, const char *path)
 {
         size_t n = a->directory ? strlen(a->directory) : 0;
@@ -20,13 +17,10 @@ static const char *shown_path(const struct lkg_annotations *a, const char *path)
         return path;
 }
 
-/* ---- SARIF ---- */
-
 /*
  * SARIF 2.1.0: one log with one run. The rules are the kinds of finding that occur; a result names file, line and column. What
  * could not be read is a notification of the run, which then was not successful.
  */
-
 #define SCHEMA "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 void lkg_sarif_uri(const char *path, struct lkg_buf *buf)
@@ -71,21 +65,9 @@ static struct lkg_value *locations(const struct lkg_annotations *a, const char *
                 region = lkg_tool_map_of("startLine", lkg_tool_number(line), "startColumn",
                                          lkg_tool_number(column ? column : 1), NULL);
         physical = lkg_tool_map_of("artifactLocation",
-                                   lkg_tool_map_of("uri", lkg_tool_string(lkg_tool_text(&uri)), NULL),
+                                   lkg_tool_map_of("uri", lkg_tool_string(lkg_buf_text(&uri)), NULL),
                                    "region", region, NULL);
         return single(lkg_tool_map_of("physicalLocation", physical, NULL));
-}
-
-static void add_rule(struct lkg_annotations *a, const struct lkg_finding_kind *kind, const char *id)
-{
-        struct lkg_value *level = lkg_tool_string(lkg_severity_name(kind->severity));
-
-        lkg_tool_append(a->rules,
-                        lkg_tool_map_of("id", lkg_tool_string(id), "shortDescription", message(kind->title),
-                                        "fullDescription", message(kind->paragraph), "help",
-                                        message(kind->advice), "defaultConfiguration",
-                                        lkg_tool_map_of("level", level, NULL), NULL));
-        a->n_rules++;
 }
 
 /* Return: the place of its rule, from 1; 0: no row is about this code. */
@@ -93,35 +75,30 @@ static size_t rule_of(struct lkg_annotations *a, unsigned code, const char *id)
 {
         const struct lkg_finding_kind *kind = lkg_finding_kind(code);
         size_t *place = kind ? &a->rule_of[kind - lkg_finding_kinds] : NULL;
+        struct lkg_value *level;
 
-        if (place && !*place) {
-                add_rule(a, kind, id);
-                *place = a->n_rules;
-        }
-        return place ? *place : 0;
+        if (!place || *place)
+                return place ? *place : 0;
+        level = lkg_tool_string(lkg_severity_name(kind->severity));
+        lkg_tool_append(a->rules,
+                        lkg_tool_map_of("id", lkg_tool_string(id), "shortDescription", message(kind->title),
+                                        "fullDescription", message(kind->paragraph), "help",
+                                        message(kind->advice), "defaultConfiguration",
+                                        lkg_tool_map_of("level", level, NULL), NULL));
+        return *place = lkg_value_size(a->rules);
 }
 
 static void add_result(struct lkg_annotations *a, const char *place, const struct lkg_finding *f)
 {
-        const char *path = f->file ? f->file : place;
-        char id[16];
-        size_t rule;
+        const char *path = f->file ? f->file : place, *id = lkg_tool_format("LKG%04u", f->code);
+        size_t rule = rule_of(a, f->code, id);
 
-        (void)snprintf(id, sizeof(id), "LKG%04u", f->code);
-        rule = rule_of(a, f->code, id);
         lkg_tool_append(a->results,
                         lkg_tool_map_of("ruleId", lkg_tool_string(id), "ruleIndex",
                                         rule ? lkg_tool_number(rule - 1) : NULL, "level",
                                         lkg_tool_string(lkg_severity_name(f->severity)), "message",
                                         message(f->text), "locations",
                                         locations(a, path, f->file ? f->line : 0, f->column), NULL));
-}
-
-static void fail_sarif(struct lkg_annotations *a, const char *place, const char *text)
-{
-        lkg_tool_append(a->failures,
-                        lkg_tool_map_of("level", lkg_tool_string("error"), "message", message(text),
-                                        "locations", locations(a, place, 0, 0), NULL));
 }
 
 static int print_sarif(struct lkg_annotations *a, int status)
@@ -147,9 +124,7 @@ static int print_sarif(struct lkg_annotations *a, int status)
                                   status);
 }
 
-/* ---- workflow commands ---- */
-
-/* Workflow commands of GitHub Actions, one line for each finding: `::error file=F,line=L,col=C,title=T::message`. */
+/* ---- workflow commands of GitHub Actions: `::error file=F,line=L,col=C,title=T::message` ---- */
 
 /* In a property a colon or a comma would end it; in both, a line break would end the command. */
 static void put_escaped(struct lkg_buf *buf, const char *text, bool property)
@@ -157,7 +132,7 @@ static void put_escaped(struct lkg_buf *buf, const char *text, bool property)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf clean = LKG_BUF_INIT;
 
         lkg_buf_utf8(&clean, text, strlen(text));
-        for (const char *p = lkg_tool_text(&clean); *p; p++) {
+        for (const char *p = lkg_buf_text(&clean); *p; p++) {
                 if (*p == '%' || *p == '\r' || *p == '\n' || (property && (*p == ':' || *p == ',')))
                         lkg_buf_printf(buf, "%%%02X", (unsigned char)*p);
                 else
@@ -194,16 +169,6 @@ static void put_finding(struct lkg_annotations *a, const char *place, const stru
         lkg_buf_putc(&a->lines, '\n');
 }
 
-static void fail_workflow(struct lkg_annotations *a, const char *place, const char *message)
-{
-        lkg_buf_puts(&a->lines, "::error ");
-        if (place)
-                put_file(a, place);
-        lkg_buf_puts(&a->lines, "title=lkgfs check::");
-        put_escaped(&a->lines, message, false);
-        lkg_buf_putc(&a->lines, '\n');
-}
-
 /* ---- both ---- */
 
 bool lkg_annotations_wanted(const struct lkg_tool *tool)
@@ -223,12 +188,11 @@ void lkg_annotations_init(struct lkg_annotations *a, const struct lkg_tool *tool
         a->rules = lkg_tool_list();
         a->results = lkg_tool_list();
         a->failures = lkg_tool_list();
-        a->rule_of = lkg_tool_own(calloc(lkg_n_finding_kinds, sizeof(*a->rule_of)));
+        a->rule_of = lkg_must(calloc(lkg_n_finding_kinds, sizeof(*a->rule_of)));
 }
 
 void lkg_annotations_deinit(struct lkg_annotations *a)
 {
-        free(a->directory);
         free(a->rule_of);
         lkg_value_unref(a->rules);
         lkg_value_unref(a->results);
@@ -239,7 +203,6 @@ void lkg_annotations_deinit(struct lkg_annotations *a)
 void lkg_annotations_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
-        char message[96];
 
         lkg_tool_arrange(a->tool, report, &arranged);
         for (size_t i = 0; i < arranged.n_findings; i++)
@@ -247,18 +210,25 @@ void lkg_annotations_add(struct lkg_annotations *a, const char *place, const str
                         add_result(a, place, &arranged.findings[i]);
                 else
                         put_finding(a, place, &arranged.findings[i]);
-        if (!report->n_dropped)
-                return;
-        (void)snprintf(message, sizeof(message), "%zu more findings are not listed", report->n_dropped);
-        lkg_annotations_fail(a, place, message);
+        if (report->n_dropped)
+                lkg_annotations_fail(a, place,
+                                     lkg_tool_format("%zu more findings are not listed", report->n_dropped));
 }
 
-void lkg_annotations_fail(struct lkg_annotations *a, const char *place, const char *message)
+void lkg_annotations_fail(struct lkg_annotations *a, const char *place, const char *text)
 {
-        if (a->tool->options.format == LKG_TOOL_SARIF)
-                fail_sarif(a, place, message);
-        else
-                fail_workflow(a, place, message);
+        if (a->tool->options.format == LKG_TOOL_SARIF) {
+                lkg_tool_append(a->failures,
+                                lkg_tool_map_of("level", lkg_tool_string("error"), "message", message(text),
+                                                "locations", locations(a, place, 0, 0), NULL));
+                return;
+        }
+        lkg_buf_puts(&a->lines, "::error ");
+        if (place)
+                put_file(a, place);
+        lkg_buf_puts(&a->lines, "title=lkgfs check::");
+        put_escaped(&a->lines, text, false);
+        lkg_buf_putc(&a->lines, '\n');
 }
 
 int lkg_annotations_print(struct lkg_annotations *a, int status)

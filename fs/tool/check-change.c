@@ -9,18 +9,11 @@
 
 /* ---- --against ---- */
 
-/* The value that is new; a field that is left out has no place. */
-static struct lkg_where where_of(const struct lkg_candidate *candidate, const char *pointer)
-{
-        const struct lkg_value *value = lkg_value_get_pointer(candidate->doc, pointer);
-
-        return value ? lkg_where_of(value) : (struct lkg_where){ .file = NULL };
-}
-
+/* Its place is that of the new value; a field that is left out has none. */
 static void add_change(struct lkg_candidate *candidate, const char *against,
                        const struct lkg_field_change *change, const char *name)
 {
-        const struct lkg_where where = where_of(candidate, change->pointer);
+        const struct lkg_where where = lkg_where_of(lkg_value_get_pointer(candidate->doc, change->pointer));
 
         if (change->change_class > LKG_CHANGE_RESTART)
                 lkg_report_add(&candidate->report, LKG_WARNING, 5060, &where,
@@ -40,7 +33,7 @@ static void add_changes(struct lkg_candidate *candidate, const char *against, co
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
 
                 lkg_tool_put_changed(&changes.items[i], &name);
-                add_change(candidate, against, &changes.items[i], lkg_tool_text(&name));
+                add_change(candidate, against, &changes.items[i], lkg_buf_text(&name));
         }
         lkg_field_changes_deinit(&changes);
 }
@@ -173,8 +166,8 @@ static void keep_new(struct lkg_candidate *then, const struct lkg_candidate *now
         lkg_report_count_unlisted(&then->report, &all);
 }
 
-int lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sources *now,
-                         struct lkg_tool_sources *then)
+void lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sources *now,
+                          struct lkg_tool_sources *then)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report changes = LKG_REPORT_INIT;
         char text[LKG_RELEASE_TEXT_MAX];
@@ -186,7 +179,7 @@ int lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sour
                 if (now->candidate->state == LKG_CANDIDATE_INVALID)
                         lkg_tool_note(tool, "the layers are not valid for %s, so what changes is not listed",
                                       lkg_release_text(from, text));
-                return LKG_TOOL_OK;
+                return;
         }
         lkg_judge_upgrade(then->judge, now->candidate, &changes, then->changes);
         name_stdin(then, &now->candidate->report);
@@ -194,7 +187,6 @@ int lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sour
         if (tool->options.runs)
                 keep_new(then->candidate, now->candidate, from, tool->options.release);
         lkg_report_append(&then->candidate->report, &changes);
-        return LKG_TOOL_OK;
 }
 
 /* ---- classes ---- */

@@ -49,12 +49,9 @@ static void offer_components(struct complete *c)
 /* The names that a directory of the view has for the component, such as history/kubelet. */
 static void list(struct complete *c, const char *directory, struct lkg_view *view, struct lkg_strings *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
-
-        if (!open_view(c, true, view))
-                return;
-        path = lkg_tool_format("%s/%s", directory, view->component);
-        (void)lkg_view_list(view, path, DT_UNKNOWN, ret);
+        if (open_view(c, true, view))
+                (void)lkg_view_list(view, lkg_tool_format("%s/%s", directory, view->component), DT_UNKNOWN,
+                                    ret);
 }
 
 static void offer_generations(struct complete *c)
@@ -86,13 +83,12 @@ static void offer_bad(struct complete *c)
 static void offer_set_fields(struct complete *c)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_freep)
-        char *text = open_view(c, true, &view) ? lkg_view_status(&view, "origin") : NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_origins(text ? text : "");
+        const char *text = open_view(c, true, &view) ? lkg_view_text(&view, "origin") : "";
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_origins(text);
 
         for (size_t i = 0; i < lkg_value_size(rows); i++) {
                 const struct lkg_value *row = lkg_list_get(rows, i);
-                LKG_CLEANUP(lkg_freep) char *field = lkg_tool_format("%s", lkg_tool_word(row, "field"));
+                char *field = lkg_tool_format("%s", lkg_tool_word(row, "field"));
 
                 for (char *slash = field; *c->current != '/' && (slash = strchr(slash + 1, '/'));)
                         *slash = '.';
@@ -291,20 +287,17 @@ static void complete_last(struct complete *c, const struct lkg_tool_option *wait
 {
         unsigned bits = c->tool.verb ? c->tool.verb->options : 0;
         const char *equals = strchr(c->current, '=');
-        LKG_CLEANUP(lkg_freep) char *prefix = NULL;
         const struct lkg_tool_option *option;
 
         if (waiting) {
                 complete_value(c, waiting);
         } else if (c->current[0] == '-' && equals) {
-                prefix = strndup(c->current, (size_t)(equals + 1 - c->current));
                 option = lkg_tool_option_named(bits ? bits : ~0u, c->current);
-                if (!prefix || !option || !option->value)
+                if (!option || !option->value)
                         return;
-                c->prefix = prefix;
+                c->prefix = lkg_tool_cut(c->current, (size_t)(equals + 1 - c->current));
                 c->current = equals + 1;
                 complete_value(c, option);
-                c->prefix = "";
         } else if (c->current[0] == '-') {
                 complete_option(c, bits);
         } else if (!c->tool.verb) {

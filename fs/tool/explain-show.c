@@ -37,55 +37,41 @@ static void fact_release(struct sink *sink, const char *key, unsigned release)
                 fact(sink, key, lkg_release_text(release, text));
 }
 
-/* A growing list of words: one line, or a list of strings. */
-struct words {
-        struct lkg_buf text;
-        struct lkg_value *list;
-};
-
-static struct words words_new(void)
+/* A list of strings, or one line; an empty one is none. Takes @list over. */
+static void fact_words(struct sink *sink, const char *key, struct lkg_value *list)
 {
-        return (struct words){ .text = LKG_BUF_INIT, .list = lkg_tool_list() };
-}
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
 
-static void words_add(struct words *words, const char *word, size_t size)
-{
-        lkg_buf_printf(&words->text, "%s%.*s", words->text.size ? ", " : "", (int)size, word);
-        lkg_tool_append(words->list, lkg_value_new_string(word, size, NULL, 0, 0));
-}
-
-/* Writes the list; an empty one gets no line. */
-static void fact_words(struct sink *sink, const char *key, struct words *words)
-{
-        if (words->text.size) {
-                lkg_tool_map_value(sink->map, key, lkg_value_ref(words->list));
-                tell(sink, key, lkg_tool_text(&words->text));
+        if (!lkg_value_size(list)) {
+                lkg_value_unref(list);
+                return;
         }
-        lkg_value_unref(words->list);
-        lkg_buf_deinit(&words->text);
+        for (size_t i = 0; i < lkg_value_size(list); i++)
+                lkg_buf_printf(&line, "%s%s", i ? ", " : "", lkg_value_text(lkg_list_get(list, i), NULL));
+        lkg_tool_map_value(sink->map, key, list);
+        tell(sink, key, lkg_buf_text(&line));
+}
+
+static void add_word(struct lkg_value *list, const char *word)
+{
+        lkg_tool_append(list, lkg_tool_string(word));
 }
 
 /* ---- fields ---- */
 
 /* JSON text as people read it: a string without its quotes. */
-static void default_text(const char *json, struct lkg_buf *buf)
+static const char *default_text(const char *json)
 {
         size_t size = strlen(json);
 
-        if (size >= 2 && json[0] == '"')
-                lkg_buf_append(buf, json + 1, size - 2);
-        else
-                lkg_buf_append(buf, json, size);
+        return size >= 2 && json[0] == '"' ? lkg_tool_cut(json + 1, size - 2) : json;
 }
 
 static void fact_default(struct sink *sink, const struct lkg_field *field)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
         if (!field->def)
                 return;
-        default_text(field->def, &buf);
-        tell(sink, "default", lkg_tool_text(&buf));
+        tell(sink, "default", default_text(field->def));
         lkg_tool_map_value(sink->map, "default", lkg_tool_decode(field->def));
 }
 
@@ -94,7 +80,7 @@ static void fact_changes(struct sink *sink, const struct lkg_field *rows, const 
                          const struct lkg_field *shown)
 {
         char text[LKG_RELEASE_TEXT_MAX];
-        struct words words = words_new();
+        struct lkg_value *list = lkg_tool_list();
 
         for (const struct lkg_field *row = rows; row < end && strcmp(row->path, rows->path) == 0; row++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -106,20 +92,21 @@ static void fact_changes(struct sink *sink, const struct lkg_field *rows, const 
                 lkg_buf_puts(&buf, lkg_release_text(since, text));
                 if (until > since)
                         lkg_buf_printf(&buf, " to %s", lkg_release_text(until, text));
-                lkg_buf_printf(&buf, ": %s, default ", row->type + (*row->type == '*'));
-                default_text(row->def ? row->def : "none", &buf);
+                lkg_buf_printf(&buf, ": %s, default %s", row->type + (*row->type == '*'),
+                               default_text(row->def ? row->def : "none"));
                 if (row->rule && shown && shown->rule && strcmp(row->rule, shown->rule) != 0)
                         lkg_buf_printf(&buf, ", %s", row->rule);
-                words_add(&words, lkg_tool_text(&buf), buf.size);
+                add_word(list, lkg_buf_text(&buf));
         }
-        fact_words(sink, "otherwise", &words);
+        fact_words(sink, "otherwise", list);
 }
 
 /* Direct members of a struct, or of the structs in a list. */
 static void fact_parts(struct sink *sink, const struct lkg_kind *kind, const char *path, unsigned release)
 {
-        struct words words = words_new();
+        struct lkg_value *list = lkg_tool_list();
         size_t size = strlen(path);
+
         for (size_t i = 0; i < *kind->n_fields; i++) {
                 const char *rest = kind->fields[i].path;
 
@@ -129,9 +116,9 @@ static void fact_parts(struct sink *sink, const struct lkg_kind *kind, const cha
                 if (strncmp(rest, "[]", 2) == 0)
                         rest += 2;
                 if (*rest == '.' && !strchr(rest + 1, '.'))
-                        words_add(&words, rest + 1, strlen(rest + 1));
+                        add_word(list, rest + 1);
         }
-        fact_words(sink, "parts", &words);
+        fact_words(sink, "parts", list);
 }
 
 static const struct lkg_field *last_row(const struct lkg_kind *kind, const struct lkg_field *first)
@@ -158,13 +145,12 @@ static const struct lkg_field *row_for(const struct lkg_kind *kind, const struct
 /* Programs get the Go type; for people the star is explained. */
 static void fact_type(struct sink *sink, const char *type)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        bool star = *type == '*';
 
         lkg_tool_map_string(sink->map, "type", type);
         if (strcmp(type, "flush") == 0)
                 type = "duration, or a number";
-        lkg_buf_printf(&buf, "%s%s", type + (*type == '*'), *type == '*' ? " (may be unset)" : "");
-        tell(sink, "type", lkg_tool_text(&buf));
+        tell(sink, "type", star ? lkg_tool_format("%s (may be unset)", type + 1) : type);
 }
 
 /* For a type without a star, the empty value equals a missing one: it becomes the default. */
@@ -204,8 +190,7 @@ static void fact_change(struct sink *sink, const struct lkg_field *field)
                    *words = field->change ? strchr(field->change, ':') : NULL;
 
         tell(sink, "change", field->change ? field->change : name);
-        lkg_tool_map_string(sink->map, "changeClass", name);
-        lkg_tool_map_string(sink->map, "changeNeeds", words ? words + 2 : NULL);
+        lkg_tool_texts(sink->map, "changeClass", name, "changeNeeds", words ? words + 2 : NULL, NULL);
 }
 
 static void fact_danger(struct sink *sink, const struct lkg_field *field)
@@ -222,13 +207,13 @@ static void fact_danger(struct sink *sink, const struct lkg_field *field)
 
 static void fact_span(struct sink *sink, const struct lkg_kind *kind, const struct lkg_field *first)
 {
-        char release[LKG_RELEASE_TEXT_MAX], text[LKG_RELEASE_TEXT_MAX + 12];
+        char text[LKG_RELEASE_TEXT_MAX];
 
-        (void)snprintf(text, sizeof(text), "%s or earlier", lkg_release_text(LKG_RELEASE_MIN, release));
         if (first->since)
                 fact_release(sink, "since", first->since);
         else
-                fact(sink, "since", text);
+                fact(sink, "since",
+                     lkg_tool_format("%s or earlier", lkg_release_text(LKG_RELEASE_MIN, text)));
         fact_release(sink, "until", last_row(kind, first)->until);
 }
 
@@ -237,24 +222,24 @@ static void fact_key(struct sink *sink, const struct lkg_explained *item)
 {
         const char *path = item->field->path;
         const struct lkg_map_key *key = item->key ? lkg_map_key_find(path, item->key) : NULL;
-        struct words words;
+        struct lkg_value *list;
 
         if (!item->key)
                 return;
         fact(sink, "key", item->key);
         fact(sink, "means", key ? key->doc : NULL);
-        words = words_new();
+        list = lkg_tool_list();
         for (size_t i = 0; !key && strcmp(path, "featureGates") != 0 && i < lkg_n_map_keys; i++)
                 if (lkg_map_key_find(path, lkg_map_keys[i].key) == &lkg_map_keys[i])
-                        words_add(&words, lkg_map_keys[i].key, strlen(lkg_map_keys[i].key));
-        fact_words(sink, "knownKeys", &words);
+                        add_word(list, lkg_map_keys[i].key);
+        fact_words(sink, "knownKeys", list);
 }
 
 static void show_field(struct sink *sink, const struct lkg_explained *item, unsigned release)
 {
         const struct lkg_field *row = row_for(item->kind, item->field, release);
         bool known = row != NULL;
-        char text[64];
+        char text[LKG_RELEASE_TEXT_MAX];
 
         if (!known)
                 row = item->field;
@@ -264,10 +249,7 @@ static void show_field(struct sink *sink, const struct lkg_explained *item, unsi
         fact_empty(sink, row);
         fact(sink, "rule", row->rule);
         fact(sink, "unit", row->unit);
-        if (row->flag) {
-                (void)snprintf(text, sizeof(text), "--%s", row->flag);
-                fact(sink, "flag", text);
-        }
+        fact(sink, "flag", row->flag ? lkg_tool_format("--%s", row->flag) : NULL);
         fact(sink, "gate", row->gate);
         fact_span(sink, item->kind, item->field);
         fact_if(sink, "inRelease", known, NULL);
@@ -324,50 +306,47 @@ static void show_flag(struct sink *sink, const struct lkg_explained *item)
 
 /* ---- gates ---- */
 
-static void gate_text(const struct lkg_gate_state *gate, struct lkg_buf *buf)
+static const char *gate_text(const struct lkg_gate_state *gate)
 {
         char text[LKG_RELEASE_TEXT_MAX], dropped[LKG_GATE_DROPPED_MAX];
+        const char *stage = lkg_gate_stage_name(gate->stage);
 
-        if (gate->stage == LKG_GATE_REMOVED && gate->before) {
-                lkg_buf_printf(buf, "dropped %s", lkg_gate_dropped(gate, dropped));
-                return;
-        }
-        lkg_buf_printf(buf, "%s %s", lkg_release_text(gate->since, text), lkg_gate_stage_name(gate->stage));
-        if (gate->stage != LKG_GATE_REMOVED)
-                lkg_buf_printf(buf, " %s%s", gate->def ? "on" : "off", gate->locked ? " locked" : "");
+        if (gate->stage == LKG_GATE_REMOVED && gate->before)
+                return lkg_tool_format("dropped %s", lkg_gate_dropped(gate, dropped));
+        (void)lkg_release_text(gate->since, text);
+        return gate->stage == LKG_GATE_REMOVED
+                       ? lkg_tool_format("%s %s", text, stage)
+                       : lkg_tool_format("%s %s %s%s", text, stage, gate->def ? "on" : "off",
+                                         gate->locked ? " locked" : "");
 }
 
 static void show_gate(struct sink *sink, const struct lkg_explained *item, unsigned release)
 {
         const struct lkg_gate_state *now = lkg_gate_in(item->gate, release);
-        struct words history = words_new(), needs = words_new(), fields = words_new();
+        struct lkg_value *history = lkg_tool_list(), *needs = lkg_tool_list(), *fields = lkg_tool_list();
 
-        for (size_t i = 0; i < LKG_GATE_STATES_MAX && item->gate->states[i].since; i++) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
-                gate_text(&item->gate->states[i], &buf);
-                words_add(&history, lkg_tool_text(&buf), buf.size);
-        }
+        for (size_t i = 0; i < LKG_GATE_STATES_MAX && item->gate->states[i].since; i++)
+                add_word(history, gate_text(&item->gate->states[i]));
         for (size_t i = 0; i < lkg_n_gate_needs; i++)
                 if (lkg_gate_needs[i].since <= release &&
                     strcmp(lkg_gate_needs[i].name, item->gate->name) == 0)
-                        words_add(&needs, lkg_gate_needs[i].needs, strlen(lkg_gate_needs[i].needs));
+                        add_word(needs, lkg_gate_needs[i].needs);
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
 
                         if (field->gate && strcmp(field->gate, item->gate->name) == 0 &&
                             lkg_field_in(field, release))
-                                words_add(&fields, field->path, strlen(field->path));
+                                add_word(fields, field->path);
                 }
         fact(sink, "stage", now ? lkg_gate_stage_name(now->stage) : "not known yet");
         if (now && now->stage != LKG_GATE_REMOVED) {
                 fact(sink, "default", now->def ? "on" : "off");
                 fact_if(sink, "locked", now->locked, "only the default may be set");
         }
-        fact_words(sink, "releases", &history);
-        fact_words(sink, "needs", &needs);
-        fact_words(sink, "fields", &fields);
+        fact_words(sink, "releases", history);
+        fact_words(sink, "needs", needs);
+        fact_words(sink, "fields", fields);
         fact_hardened(sink, "featureGates", item->gate->name, LKG_GUARD_NOTHING);
 }
 
@@ -380,21 +359,18 @@ struct lkg_value *lkg_explain_show(const struct lkg_explained *item, unsigned re
         switch (item->what) {
         case LKG_EXPLAINED_FIELD:
                 lkg_buf_printf(buf, "%s (%s): %s\n", item->field->path, item->kind->kind, item->field->doc);
-                lkg_tool_map_string(sink.map, "kind", item->kind->kind);
-                lkg_tool_map_string(sink.map, "field", item->field->path);
-                lkg_tool_map_string(sink.map, "doc", item->field->doc);
+                lkg_tool_texts(sink.map, "kind", item->kind->kind, "field", item->field->path, "doc",
+                               item->field->doc, NULL);
                 show_field(&sink, item, release);
                 break;
         case LKG_EXPLAINED_FLAG:
                 lkg_buf_printf(buf, "--%s (flag of %s)\n", item->flag->name, item->kind->component);
-                lkg_tool_map_string(sink.map, "component", item->kind->component);
-                lkg_tool_map_string(sink.map, "flag", item->flag->name);
+                lkg_tool_texts(sink.map, "component", item->kind->component, "flag", item->flag->name, NULL);
                 show_flag(&sink, item);
                 break;
         case LKG_EXPLAINED_GATE:
                 lkg_buf_printf(buf, "%s (feature gate, in %s)\n", item->gate->name, text);
-                lkg_tool_map_string(sink.map, "gate", item->gate->name);
-                lkg_tool_map_string(sink.map, "release", text);
+                lkg_tool_texts(sink.map, "gate", item->gate->name, "release", text, NULL);
                 show_gate(&sink, item, release);
                 break;
         }

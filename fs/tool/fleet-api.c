@@ -16,25 +16,24 @@ extern char **environ;
 /* ---- the kubeconfig ---- */
 
 /* As kubectl: $KUBECONFIG (of several files the first that exists: they are not merged here), then ~/.kube/config. NULL = none. */
-static char *usual_kubeconfig(void)
+static const char *usual_kubeconfig(void)
 {
         const char *variable = getenv("KUBECONFIG"), *home = getenv("HOME");
         bool named = variable && *variable;
-        LKG_CLEANUP(lkg_freep)
         char *paths = named ? lkg_tool_format("%s", variable)
                             : lkg_tool_format("%s/.kube/config", home ? home : "");
         char *rest = paths, *path;
 
         while ((path = named ? strsep(&rest, ":") : LKG_STEAL(rest)))
                 if (*path && lkg_path_exists(AT_FDCWD, path))
-                        return lkg_tool_format("%s", path);
+                        return path;
         return NULL;
 }
 
 static char *find_kubeconfig(const struct lkg_tool *tool)
 {
         const char *named = tool->options.fleet.kubeconfig;
-        LKG_CLEANUP(lkg_freep) char *path = named ? lkg_tool_format("%s", named) : usual_kubeconfig();
+        const char *path = named ? named : usual_kubeconfig();
         char *absolute = path ? realpath(path, NULL) : NULL;
 
         if (!path)
@@ -67,12 +66,12 @@ static void inherit_environment(struct lkg_exec_plugin *exec)
                 n_own++;
         while (environ && environ[n])
                 n++;
-        exec->env = lkg_tool_own(reallocarray(exec->env, n + n_own + 1, sizeof(*exec->env)));
+        exec->env = lkg_must(reallocarray(exec->env, n + n_own + 1, sizeof(*exec->env)));
         exec->env[n_own] = NULL;
         for (size_t i = 0; i < n; i++) {
                 if (is_set_by(exec->env, environ[i]))
                         continue;
-                exec->env[n_own++] = lkg_tool_format("%s", environ[i]);
+                exec->env[n_own++] = lkg_must(strdup(environ[i]));
                 exec->env[n_own] = NULL;
         }
 }
@@ -267,5 +266,5 @@ void lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *re
         if (!lkg_fleet_get(&api, &resource))
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", api.words);
         lkg_render_json_compact(api.object, ret);
-        (void)lkg_tool_text(ret);
+        (void)lkg_buf_text(ret);
 }

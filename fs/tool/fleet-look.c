@@ -165,7 +165,7 @@ void lkg_fleet_take_nodes(struct lkg_fleet *fleet, const struct lkg_value *list)
 
                 if (!*name || !refers(fleet, item, name))
                         continue;
-                (void)lkg_tool_need(LKG_RESERVE(fleet->nodes, fleet->n_nodes, fleet->n_allocated));
+                (void)lkg_need(LKG_RESERVE(fleet->nodes, fleet->n_nodes, fleet->n_allocated));
                 node = &fleet->nodes[fleet->n_nodes++];
                 copy(node->name, sizeof(node->name), name);
                 copy(node->words, sizeof(node->words), config_ok(item));
@@ -284,7 +284,7 @@ bool lkg_fleet_take_answer(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 static bool list_all(struct lkg_fleet_api *api, struct lkg_fleet *fleet, struct lkg_request request,
                      void (*take)(struct lkg_fleet *, const struct lkg_value *))
 {
-        LKG_CLEANUP(lkg_freep) char *token = NULL;
+        const char *token = NULL;
 
         do {
                 const char *next;
@@ -294,8 +294,7 @@ static bool list_all(struct lkg_fleet_api *api, struct lkg_fleet *fleet, struct 
                         return false;
                 take(fleet, api->object);
                 next = lkg_list_token(api->object);
-                free(token);
-                token = next ? lkg_tool_format("%s", next) : NULL;
+                token = next ? lkg_tool_cut(next, strlen(next)) : NULL;
         } while (token);
         return true;
 }

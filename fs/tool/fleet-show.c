@@ -6,12 +6,12 @@
 
 /* ---- the head ---- */
 
-/* What follows the name of the state. Caller frees. */
-static char *words_of_state(const struct lkg_fleet *fleet)
+/* What follows the name of the state. */
+static const char *words_of_state(const struct lkg_fleet *fleet)
 {
         switch (lkg_fleet_state(fleet)) {
         case LKG_FLEET_NO_SLOTS:
-                return lkg_tool_format(": there is no annotation " LKG_ANNOTATION_IN_TRIAL);
+                return ": there is no annotation " LKG_ANNOTATION_IN_TRIAL;
         case LKG_FLEET_UNCLEAR:
                 return lkg_tool_format(": %s", fleet->rollout.words);
         case LKG_FLEET_NOT_HERE:
@@ -23,17 +23,16 @@ static char *words_of_state(const struct lkg_fleet *fleet)
                         "those of earlier contents in namespace %s",
                         LKG_SLOTS_KNOWN_MAX, fleet->slot_namespace);
         case LKG_FLEET_STOPPED:
-                return lkg_tool_format(": " LKG_ANNOTATION_HALT " is \"true\", until --resume");
+                return ": " LKG_ANNOTATION_HALT " is \"true\", until --resume";
         case LKG_FLEET_HALTED:
-                return lkg_tool_format(": until another content, or --forgive NODE");
+                return ": until another content, or --forgive NODE";
         case LKG_FLEET_RUNNING:
                 break;
         case LKG_FLEET_NOT_BEGUN:
-                return lkg_tool_format(": no node has taken a slot");
+                return ": no node has taken a slot";
         case LKG_FLEET_QUIET:
-                return lkg_tool_format(fleet->knows_nodes
-                                               ? ": nothing is on trial, and no node says that it waits"
-                                               : ": nothing is on trial; whether a node waits is not known");
+                return fleet->knows_nodes ? ": nothing is on trial, and no node says that it waits"
+                                          : ": nothing is on trial; whether a node waits is not known";
         }
         return NULL;
 }
@@ -53,38 +52,29 @@ static void put_head(const struct lkg_fleet *fleet, struct lkg_buf *buf)
         const struct lkg_rollout *rollout = &fleet->rollout;
         const struct lkg_slot_counts *counts = &fleet->counts;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_fleet_map(fleet);
-        LKG_CLEANUP(lkg_freep) char *words = words_of_state(fleet);
 
-        lkg_tool_map_string(map, "words", words);
+        lkg_tool_map_string(map, "words", words_of_state(fleet));
         if (rollout->has_percent && rollout->percent_milli < 100000)
-                lkg_tool_map_text(map, "percent", "%u.%03u", rollout->percent_milli / 1000,
-                                  rollout->percent_milli % 1000);
-        lkg_tool_map_bool(map, "counted",
-                          rollout->limits.max_in_trial ||
-                                  counts->n_done + counts->n_failed + counts->n_held > 0);
+                lkg_tool_map_string(map, "percent",
+                                    lkg_tool_format("%u.%03u", rollout->percent_milli / 1000,
+                                                    rollout->percent_milli % 1000));
+        lkg_tool_bools(map, "knowsNodes", fleet->knows_nodes, "counted",
+                       rollout->limits.max_in_trial ||
+                               counts->n_done + counts->n_failed + counts->n_held > 0,
+                       NULL);
         lkg_tool_map_number(map, "halting", lkg_fleet_halting(fleet));
-        lkg_tool_map_bool(map, "knowsNodes", fleet->knows_nodes);
         lkg_tool_map_number(map, "ignored", fleet->n_no_slots);
         lkg_tool_fill(text, map, /* html= */ false, buf);
 }
 
 /* ---- the rows ---- */
 
-/* "3 min"; "-" = not known, or the node's clock is ahead of ours. */
-static const char *age_of(uint64_t since_ns, uint64_t now_ns, char ret[static LKG_AGE_MAX])
-{
-        return since_ns && since_ns <= now_ns ? lkg_tool_age((now_ns - since_ns) / LKG_NSEC_PER_SEC, ret)
-                                              : "-";
-}
-
 static struct lkg_value *new_row(struct lkg_value *rows, const char *node, const char *state,
                                  const char *why)
 {
-        struct lkg_value *row = lkg_tool_map();
+        struct lkg_value *row =
+                lkg_tool_texts(lkg_tool_map(), "node", node, "state", state, "why", why, NULL);
 
-        lkg_tool_map_string(row, "node", node);
-        lkg_tool_map_string(row, "state", state);
-        lkg_tool_map_string(row, "why", why);
         lkg_tool_append(rows, row);
         return row;
 }
@@ -96,6 +86,7 @@ static void add_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state
 
         for (size_t i = 0; i < fleet->ledger.n_items; i++) {
                 const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];
+                uint64_t since_ns = failed ? slot->renewed_ns : slot->since_ns;
                 char age[LKG_AGE_MAX];
                 struct lkg_value *row;
 
@@ -105,9 +96,11 @@ static void add_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state
                               failed        ? slot->reason
                               : slot->asked ? "silent; it has been asked whether it is still there"
                                             : "");
-                lkg_tool_map_text(row, "slot", "%u", slot->index);
-                lkg_tool_map_string(row, "for",
-                                    age_of(failed ? slot->renewed_ns : slot->since_ns, now_ns, age));
+                lkg_tool_map_string(row, "slot", lkg_tool_format("%u", slot->index));
+                if (since_ns &&
+                    since_ns <= now_ns) /* else it is not known, or the node's clock is ahead of ours */
+                        lkg_tool_map_string(row, "for",
+                                            lkg_tool_age((now_ns - since_ns) / LKG_NSEC_PER_SEC, age));
         }
 }
 
@@ -158,73 +151,54 @@ void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *
 
 /* ---- as a value ---- */
 
-static void map_time(struct lkg_value *map, const char *name, uint64_t wall_ns)
+/* NULL = there is none */
+static const char *time_of(uint64_t wall_ns)
 {
         char text[21];
 
-        if (!wall_ns)
-                return;
         lkg_format_rfc3339(wall_ns, text);
-        lkg_tool_map_string(map, name, text);
+        return wall_ns ? lkg_tool_cut(text, strlen(text)) : NULL;
 }
 
 static struct lkg_value *map_slot(const struct lkg_rollout_slot *slot)
 {
-        struct lkg_value *map = lkg_tool_map();
+        struct lkg_value *map = lkg_tool_texts(lkg_tool_map(), "state", lkg_slot_state_name(slot->state),
+                                               "node", *slot->node ? slot->node : NULL, "since",
+                                               time_of(slot->since_ns), "renewed", time_of(slot->renewed_ns),
+                                               "reason", *slot->reason ? slot->reason : NULL, NULL);
 
         lkg_tool_map_number(map, "slot", slot->index);
-        lkg_tool_map_string(map, "state", lkg_slot_state_name(slot->state));
-        lkg_tool_map_string(map, "node", *slot->node ? slot->node : NULL);
-        map_time(map, "since", slot->since_ns);
-        map_time(map, "renewed", slot->renewed_ns);
         lkg_tool_map_number(map, "successes", slot->successes);
-        lkg_tool_map_string(map, "reason", *slot->reason ? slot->reason : NULL);
         return map;
 }
 
-static void map_slots(const struct lkg_fleet *fleet, struct lkg_value *ret)
+static void map_lists(const struct lkg_fleet *fleet, struct lkg_value *ret)
 {
-        struct lkg_value *list = lkg_tool_list();
+        struct lkg_value *slots = lkg_tool_map_list(ret, "slots"),
+                         *waiting = fleet->knows_nodes ? lkg_tool_map_list(ret, "waitingNodes") : NULL;
 
         for (size_t i = 0; i < fleet->ledger.n_items; i++)
                 if (strcmp(fleet->ledger.items[i].hash, fleet->id.hash) == 0)
-                        lkg_tool_append(list, map_slot(&fleet->ledger.items[i]));
-        lkg_tool_map_value(ret, "slots", list);
-}
-
-static void map_waiting(const struct lkg_fleet *fleet, struct lkg_value *ret)
-{
-        struct lkg_value *list = lkg_tool_list();
-
-        for (size_t i = 0; i < fleet->n_nodes; i++) {
-                struct lkg_value *map;
-
-                if (!fleet->nodes[i].waits)
-                        continue;
-                map = lkg_tool_map();
-                lkg_tool_map_string(map, "node", fleet->nodes[i].name);
-                lkg_tool_map_string(map, "reason", fleet->nodes[i].words);
-                lkg_tool_append(list, map);
-        }
-        lkg_tool_map_value(ret, "waitingNodes", list);
+                        lkg_tool_append(slots, map_slot(&fleet->ledger.items[i]));
+        for (size_t i = 0; waiting && i < fleet->n_nodes; i++)
+                if (fleet->nodes[i].waits)
+                        lkg_tool_append(waiting, lkg_tool_texts(lkg_tool_map(), "node", fleet->nodes[i].name,
+                                                                "reason", fleet->nodes[i].words, NULL));
 }
 
 struct lkg_value *lkg_fleet_map(const struct lkg_fleet *fleet)
 {
-        struct lkg_value *ret = lkg_tool_document();
         const struct lkg_rollout *rollout = &fleet->rollout;
         enum lkg_fleet_state state = lkg_fleet_state(fleet);
+        struct lkg_value *ret = lkg_tool_texts(
+                lkg_tool_document(), "key", fleet->id.key, "uid", fleet->id.uid, "resourceVersion",
+                fleet->id.version, "sha256", fleet->id.sha256, "state", lkg_fleet_state_name(state),
+                "slotsTrouble", state == LKG_FLEET_NOT_HERE ? lkg_fleet_not_here(fleet) : NULL,
+                "slotNamespace", fleet->slot_namespace, "nodesTrouble",
+                fleet->knows_nodes ? NULL : fleet->nodes_trouble, NULL);
 
-        lkg_tool_map_text(ret, "configMap", "%s/%s", fleet->id.ns, fleet->id.name);
-        lkg_tool_map_string(ret, "key", fleet->id.key);
-        lkg_tool_map_string(ret, "uid", fleet->id.uid);
-        lkg_tool_map_string(ret, "resourceVersion", fleet->id.version);
-        lkg_tool_map_string(ret, "sha256", fleet->id.sha256);
-        lkg_tool_map_string(ret, "state", lkg_fleet_state_name(state));
-        if (state == LKG_FLEET_NOT_HERE)
-                lkg_tool_map_string(ret, "slotsTrouble", lkg_fleet_not_here(fleet));
+        lkg_tool_map_string(ret, "configMap", lkg_tool_format("%s/%s", fleet->id.ns, fleet->id.name));
         lkg_tool_map_bool(ret, "halted", lkg_fleet_is_halted(fleet));
-        lkg_tool_map_string(ret, "slotNamespace", fleet->slot_namespace);
         if (rollout->limits.max_in_trial) {
                 lkg_tool_map_number(ret, "maxInTrial", rollout->limits.max_in_trial);
                 lkg_tool_map_number(ret, "maxFailures", lkg_fleet_halting(fleet));
@@ -235,11 +209,7 @@ struct lkg_value *lkg_fleet_map(const struct lkg_fleet *fleet)
         if (fleet->knows_nodes) {
                 lkg_tool_map_number(ret, "waiting", fleet->n_waiting);
                 lkg_tool_map_number(ret, "nodes", fleet->n_nodes);
-        } else {
-                lkg_tool_map_string(ret, "nodesTrouble", fleet->nodes_trouble);
         }
-        map_slots(fleet, ret);
-        if (fleet->knows_nodes)
-                map_waiting(fleet, ret);
+        map_lists(fleet, ret);
         return ret;
 }

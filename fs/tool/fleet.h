@@ -4,7 +4,7 @@
  *
  *     ConfigMap, slots, Nodes ── fleet-look.c ──> struct lkg_fleet ── fleet-show.c ──> table, JSON
  *                   ^                                  │
- *               fleet-api.c <───── fleet-change.c <────┘  --halt, --resume, --forgive
+ *               fleet-api.c <─ verb-rollout-fleet.c <──┘  --halt, --resume, --forgive
  *
  * The ConfigMap says what is wanted and how many may try it, the slots who tries it, has it or failed. The Nodes say who refers to
  * it and waits; they are optional: whoever may not list Nodes sees the rest.
@@ -138,11 +138,6 @@ void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *
                     struct lkg_buf *buf);
 /** lkg_fleet_map() - the same as a value. */
 struct lkg_value *lkg_fleet_map(const struct lkg_fleet *fleet);
-
-/* ---- changing it: fleet-change.c ---- */
-
-/** lkg_fleet_change() - --halt, --forgive, --resume. Nothing needs to be known before. A failure ends the verb. Return: exit status. */
-int lkg_fleet_change(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet);
 
 /** lkg_verb_rollout_of_fleet() - NAMESPACE/NAME[/KEY] was named. */
 int lkg_verb_rollout_of_fleet(const struct lkg_tool *tool);

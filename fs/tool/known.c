@@ -107,14 +107,23 @@ void lkg_processes_read(const struct lkg_view *view, struct lkg_processes *ret)
         const struct timespec pause = { .tv_nsec = AGAIN_NS };
 
         for (int i = 0; i < 2; i++) {
-                LKG_CLEANUP(lkg_freep) char *metrics = lkg_view_status(view, "metrics.prom");
-
-                lkg_processes_parse(metrics ? metrics : "", ret);
+                lkg_processes_parse(lkg_view_text(view, "metrics.prom"), ret);
                 if (lkg_processes_missing(ret, NULL) == 0)
                         return;
                 if (i == 0)
                         (void)nanosleep(&pause, NULL);
         }
+}
+
+const char *lkg_tool_program(const char *pid)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = open(lkg_tool_format("/proc/%.20s/comm", pid), O_RDONLY | O_CLOEXEC);
+        char name[LKG_PROC_NAMES + 2];
+        ssize_t n = fd < 0 ? 0 : read(fd, name, LKG_PROC_NAMES + 1);
+
+        name[n < 0 ? 0 : n] = '\0';
+        return lkg_tool_cut(name, strcspn(name, "\n"));
 }
 
 /* ---- reading ---- */
@@ -140,31 +149,21 @@ static bool marks(const char *name, const char *assigned)
         return (n == id || n == uid) && strncmp(name, assigned, n) == 0;
 }
 
-static struct lkg_value *read_pairs(const struct lkg_view *view, const char *file)
-{
-        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(view, file);
-
-        return lkg_tool_pairs(text ? text : "");
-}
-
 void lkg_known_read(const struct lkg_view *view, struct lkg_known *ret)
 {
         static const char *const files[] = { "condition", "sha256",     "error",  "last-error",
                                              "assigned",  "generation", "active", "last-known-good" };
-        LKG_CLEANUP(lkg_freep) char *drift = NULL, *generation = NULL;
+        char *drift, *generation;
         struct stat st;
 
         *ret = (struct lkg_known){ .texts = lkg_tool_map(),
                                    .condition = lkg_view_read_json(view, "status/%s/condition.json",
                                                                    view->component),
-                                   .hold = read_pairs(view, "hold"),
-                                   .trial = read_pairs(view, "trial"),
-                                   .process = read_pairs(view, "process") };
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
-                LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(view, files[i]);
-
-                lkg_tool_map_string(ret->texts, files[i], text);
-        }
+                                   .hold = lkg_tool_pairs(lkg_view_text(view, "hold")),
+                                   .trial = lkg_tool_pairs(lkg_view_text(view, "trial")),
+                                   .process = lkg_tool_pairs(lkg_view_text(view, "process")) };
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++)
+                lkg_tool_map_string(ret->texts, files[i], lkg_view_status(view, files[i]));
         if (lkg_view_read(view, &generation, &st, "status/%s/generation", view->component) == 0)
                 lkg_format_rfc3339((uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC, ret->served_since);
         ret->findings_hidden = lkg_view_findings(view, &ret->findings) == -EACCES;
@@ -206,8 +205,7 @@ unsigned long lkg_known_unseen(const struct lkg_known *known)
 
 static void put_short(const char *text, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_freep)
-        char *cut = text && strlen(text) > SHOWN_MAX ? lkg_tool_own(strndup(text, SHOWN_MAX)) : NULL;
+        char *cut = text && strlen(text) > SHOWN_MAX ? lkg_tool_cut(text, SHOWN_MAX) : NULL;
 
         if (cut)
                 lkg_utf8_mend(cut);

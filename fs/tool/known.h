@@ -39,6 +39,8 @@ bool lkg_process_ends(const struct lkg_process_told *process, struct lkg_buf *bu
 #define LKG_ENDS_ADVICE                                                                                     \
         "journalctl -u lkgfs shows each end; SIGKILL comes from the kernel without memory (journalctl -k) " \
         "or another program"
+/** lkg_tool_program() - the name of any process, as `ps` shows it; "" = it is not known. */
+const char *lkg_tool_program(const char *pid);
 /** lkg_process_loss() - what no longer works without it; @ret_advice: what to do about it. */
 const char *lkg_process_loss(const char *name, const char **ret_advice);
 

@@ -36,15 +36,15 @@ const char *lkg_tool_paint_end(bool colour)
 
 void lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_tool_own(lkg_mask_secrets(doc));
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_must(lkg_mask_secrets(doc));
 
         lkg_render(masked, format, buf);
-        (void)lkg_tool_text(buf);
+        (void)lkg_buf_text(buf);
 }
 
 int lkg_tool_print(struct lkg_buf *buf, int status)
 {
-        const char *text = lkg_tool_text(buf);
+        const char *text = lkg_buf_text(buf);
         int r = lkg_write_all(STDOUT_FILENO, text, buf->size);
 
         if (r >= 0)
@@ -61,7 +61,7 @@ int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format for
 
         lkg_render(value, format == LKG_TOOL_JSON ? LKG_FORMAT_JSON : LKG_FORMAT_YAML, &buf);
         if (format == LKG_TOOL_JSON)
-                r = lkg_readback(value, LKG_FORMAT_JSON, lkg_tool_text(&buf), buf.size, &err);
+                r = lkg_readback(value, LKG_FORMAT_JSON, lkg_buf_text(&buf), buf.size, &err);
         if (r == LKG_READBACK_LEFT_OUT)
                 (void)dprintf(STDERR_FILENO, "lkgfs: warning: %s [LKG2034]\n", err.message);
         if (r >= 0)
@@ -77,7 +77,7 @@ static void say(const struct lkg_tool *tool, const char *fmt, va_list ap) LKG_PR
 static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = lkg_tool_vformat(fmt, ap);
+        char *text = lkg_tool_vformat(fmt, ap);
         if (tool->said) {
                 (void)snprintf(*tool->said, sizeof(*tool->said), "%s", text);
                 return;
@@ -85,7 +85,7 @@ static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
         lkg_buf_printf(&buf, "lkgfs%s%s: ", tool->verb ? " " : "", tool->verb ? tool->verb->name : "");
         lkg_buf_shown_lines(&buf, text); /* file names, words of the command line */
         lkg_buf_putc(&buf, '\n');
-        (void)lkg_write_all(STDERR_FILENO, lkg_tool_text(&buf), buf.size);
+        (void)lkg_write_all(STDERR_FILENO, lkg_buf_text(&buf), buf.size);
 }
 
 int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...)
@@ -197,10 +197,10 @@ void lkg_tool_put_finding(bool colour, const struct lkg_finding *finding, struct
         placeless.file = NULL;
         lkg_finding_format(finding, &line);
         lkg_finding_format(&placeless, &bare); /* it begins with the severity */
-        lkg_buf_printf(buf, "%.*s", (int)(strlen(lkg_tool_text(&line)) - strlen(lkg_tool_text(&bare))),
+        lkg_buf_printf(buf, "%.*s", (int)(strlen(lkg_buf_text(&line)) - strlen(lkg_buf_text(&bare))),
                        line.data);
         lkg_buf_printf(buf, "%s%s%s%s\n", lkg_tool_paint(colour, finding->severity), severity,
-                       lkg_tool_paint_end(colour), lkg_tool_text(&bare) + strlen(severity));
+                       lkg_tool_paint_end(colour), lkg_buf_text(&bare) + strlen(severity));
 }
 
 void lkg_tool_put_diff(const struct lkg_tool *tool, const char *text, struct lkg_buf *buf)
@@ -239,7 +239,7 @@ void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct l
         for (size_t i = 0; i < arranged.n_findings; i++)
                 lkg_tool_put_finding(lkg_tool_colour_for(tool, fd), &arranged.findings[i], &buf);
         rest.n_dropped = arranged.n_dropped;
-        text = lkg_tool_own(lkg_report_format(&rest, NULL));
+        text = lkg_must(lkg_report_format(&rest, NULL));
         lkg_buf_puts(&buf, text);
-        (void)lkg_write_all(fd, lkg_tool_text(&buf), buf.size);
+        (void)lkg_write_all(fd, lkg_buf_text(&buf), buf.size);
 }

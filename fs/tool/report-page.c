@@ -20,14 +20,6 @@ static const struct lkg_value *at(const struct lkg_value *tree, const char *dire
         return lkg_parts_at(lkg_parts_at(tree, directory), name);
 }
 
-static struct lkg_value *list_in(struct lkg_value *map, const char *key)
-{
-        struct lkg_value *list = lkg_tool_list();
-
-        lkg_tool_map_value(map, key, list);
-        return list;
-}
-
 /* ---- problems ---- */
 
 struct problems {
@@ -38,36 +30,29 @@ struct problems {
 static void add_problem(struct problems *problems, enum lkg_severity severity, const char *component,
                         const char *text, const char *advice)
 {
-        struct lkg_value *item = lkg_tool_map();
-
         problems->n[severity]++;
-        lkg_tool_map_string(item, "severity", lkg_severity_name(severity));
-        lkg_tool_map_string(item, "component", component);
-        lkg_tool_map_string(item, "text", text);
-        lkg_tool_map_string(item, "advice", advice);
-        lkg_tool_append(problems->list, item);
+        lkg_tool_append(problems->list,
+                        lkg_tool_texts(lkg_tool_map(), "severity", lkg_severity_name(severity), "component",
+                                       component, "text", text, "advice", advice, NULL));
 }
 
 /* What `lkgfs status` advises for a component; "" = nothing. */
 static const char *next_of(const struct lkg_value *tree, const char *component)
 {
-        const struct lkg_value *list;
-        size_t n = lkg_tool_items(at(tree, "status.json", "json"), "components", &list);
+        const struct lkg_value *item, *status = at(tree, "status.json", "json");
 
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(lkg_tool_word(lkg_list_get(list, i), "name"), component) == 0)
-                        return lkg_tool_word(lkg_list_get(list, i), "next");
+        for (size_t i = 0; (item = lkg_tool_item(status, "components", i)); i++)
+                if (strcmp(lkg_tool_word(item, "name"), component) == 0)
+                        return lkg_tool_word(item, "next");
         return "";
 }
 
 /* Those of one severity. If the doctor's advice is to look into the status, that of the status is given. */
 static void add_doctor(const struct lkg_value *tree, enum lkg_severity severity, struct problems *problems)
 {
-        const struct lkg_value *list;
-        size_t n = lkg_tool_items(at(tree, "doctor.json", "json"), "problems", &list);
+        const struct lkg_value *item, *doctor = at(tree, "doctor.json", "json");
 
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
+        for (size_t i = 0; (item = lkg_tool_item(doctor, "problems", i)); i++) {
                 const char *component = lkg_tool_word(item, "component"),
                            *advice = lkg_tool_word(item, "advice"), *next = next_of(tree, component);
 
@@ -81,29 +66,28 @@ static void add_doctor(const struct lkg_value *tree, enum lkg_severity severity,
 static void add_processes(const struct lkg_value *tree, struct problems *problems)
 {
         static const char *const names[] = { "lkgfsd", "lkgfs-fs", "lkgfs-engine", "lkgfs-notify" };
-        const struct lkg_value *rows;
-        size_t n = lkg_tool_items(at(tree, "environment", "processes"), "rows", &rows);
+        const struct lkg_value *row, *processes = at(tree, "environment", "processes");
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
                 bool found = false;
-                char said[160];
 
-                for (size_t k = 0; k < n; k++) {
-                        const struct lkg_value *row = lkg_list_get(rows, k);
+                for (size_t k = 0; (row = lkg_tool_item(processes, "rows", k)); k++) {
                         const char *state = lkg_tool_word(row, "state");
 
                         if (strcmp(lkg_tool_word(row, "name"), names[i]) != 0)
                                 continue;
                         found = true;
-                        (void)snprintf(said, sizeof(said),
-                                       "%s (pid %.20s) does not run: it is in state %.80s", names[i],
-                                       lkg_tool_word(row, "pid"), state);
                         if (*state && strchr("TtDZX", *state))
-                                add_problem(problems, LKG_ERROR, NULL, said, "`systemctl status lkgfs`");
+                                add_problem(
+                                        problems, LKG_ERROR, NULL,
+                                        lkg_tool_format("%s (pid %.20s) does not run: it is in state %.80s",
+                                                        names[i], lkg_tool_word(row, "pid"), state),
+                                        "`systemctl status lkgfs`");
                 }
-                (void)snprintf(said, sizeof(said), "no process %s runs", names[i]);
                 if (!found)
-                        add_problem(problems, LKG_ERROR, NULL, said, "`systemctl status lkgfs`");
+                        add_problem(problems, LKG_ERROR, NULL,
+                                    lkg_tool_format("no process %s runs", names[i]),
+                                    "`systemctl status lkgfs`");
         }
 }
 
@@ -112,7 +96,6 @@ static void add_unanswered(const struct lkg_parts *parts, const struct lkg_value
                            struct problems *problems)
 {
         const struct lkg_part *begun = NULL, *doctor = lkg_parts_find(parts, "doctor.json");
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
 
         for (size_t i = 0; i < parts->n && !begun; i++)
                 if (parts->items[i].error == -EINPROGRESS)
@@ -121,26 +104,26 @@ static void add_unanswered(const struct lkg_parts *parts, const struct lkg_value
                 add_problem(problems, LKG_ERROR, NULL, "`lkgfs doctor` gave no answer", "run it by hand");
         if (!begun)
                 return;
-        text = lkg_tool_format(strcmp(begun->name, "view") == 0
-                                       ? "the mounted view does not answer"
-                                       : "the mounted view does not answer: `%s` could not be read in time",
-                               begun->name);
-        add_problem(problems, LKG_ERROR, NULL, text,
-                    "`journalctl -u lkgfs` shows why; lkgfsd adopts the mount when it is started again");
+        add_problem(
+                problems, LKG_ERROR, NULL,
+                lkg_tool_format(strcmp(begun->name, "view") == 0
+                                        ? "the mounted view does not answer"
+                                        : "the mounted view does not answer: `%s` could not be read in time",
+                                begun->name),
+                "`journalctl -u lkgfs` shows why; lkgfsd adopts the mount when it is started again");
         add_processes(tree, problems);
 }
 
 static void put_problems(const struct lkg_parts *parts, struct lkg_value *tree)
 {
-        struct problems problems = { .list = list_in(tree, "problems") };
-        size_t *n = problems.n, all;
+        struct problems problems = { .list = lkg_tool_map_list(tree, "problems") };
+        size_t *n = problems.n;
 
         add_unanswered(parts, tree, &problems);
         for (int s = 0; s < _LKG_SEVERITY_MAX; s++)
                 add_doctor(tree, (enum lkg_severity)s, &problems);
-        all = n[LKG_ERROR] + n[LKG_WARNING];
-        lkg_tool_map_number(tree, "nProblems", all);
-        lkg_tool_map_bool(tree, "several", all > 1);
+        lkg_tool_map_number(tree, "nProblems", n[LKG_ERROR] + n[LKG_WARNING]);
+        lkg_tool_map_bool(tree, "several", n[LKG_ERROR] + n[LKG_WARNING] > 1);
         lkg_tool_map_number(tree, "nErrors", n[LKG_ERROR]);
         lkg_tool_map_number(tree, "nWarnings", n[LKG_WARNING]);
 }
@@ -148,49 +131,42 @@ static void put_problems(const struct lkg_parts *parts, struct lkg_value *tree)
 /* ---- findings ---- */
 
 /* Errors, then warnings; or the notes, which are folded. */
-static void add_group(struct lkg_value *groups, const struct lkg_value *findings, size_t n, int from, int to)
+static void add_group(struct lkg_value *groups, const struct lkg_value *json, int from, int to)
 {
-        struct lkg_value *group = lkg_tool_map(), *items = list_in(group, "items");
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *group = lkg_tool_map();
+        struct lkg_value *items = lkg_tool_map_list(group, "items"), *item;
 
         for (int s = from; s <= to; s++)
-                for (size_t i = 0; i < n; i++) {
-                        struct lkg_value *item = lkg_list_get(findings, i);
-
+                for (size_t i = 0; (item = lkg_tool_item(json, "findings", i)); i++)
                         if ((int)lkg_tool_severity(lkg_tool_word(item, "severity")) == s)
                                 lkg_tool_append(items, lkg_value_ref(item));
-                }
         lkg_tool_map_bool(group, "folded", from == LKG_NOTE);
         lkg_tool_map_number(group, "n", lkg_value_size(items));
         lkg_tool_map_bool(group, "several", lkg_value_size(items) > 1);
         if (lkg_value_size(items))
-                lkg_tool_append(groups, lkg_value_ref(group));
-        lkg_value_unref(group);
+                lkg_tool_append(groups, LKG_STEAL(group));
 }
 
 /* @json: with a list of findings; @anew: it is the first one that was judged here */
 static void add_findings(struct lkg_value *list, const char *name, const struct lkg_value *json, bool anew)
 {
-        struct lkg_value *item = lkg_tool_map(), *groups = list_in(item, "groups");
+        struct lkg_value *item = lkg_tool_texts(lkg_tool_map(), "name", name, NULL),
+                         *groups = lkg_tool_map_list(item, "groups");
         const struct lkg_value *findings;
         size_t n = lkg_tool_items(json, "findings", &findings);
 
-        add_group(groups, findings, n, LKG_ERROR, LKG_WARNING);
-        add_group(groups, findings, n, LKG_NOTE, LKG_NOTE);
-        lkg_tool_map_string(item, "name", name);
-        lkg_tool_map_bool(item, "anew", anew);
-        lkg_tool_map_bool(item, "known", findings);
-        lkg_tool_map_bool(item, "none", findings && n == 0);
+        add_group(groups, json, LKG_ERROR, LKG_WARNING);
+        add_group(groups, json, LKG_NOTE, LKG_NOTE);
+        lkg_tool_bools(item, "anew", anew, "known", findings != NULL, "none", findings && n == 0, NULL);
         lkg_tool_map_number(item, "notListed", json ? lkg_record_number(json, "notListed", 0) : 0);
         lkg_tool_append(list, item);
 }
 
 static void put_judged(struct lkg_value *tree, struct lkg_value *list)
 {
-        const struct lkg_value *judged;
-        size_t n = lkg_tool_items(lkg_value_get_pointer(tree, "/judged/check.json/json"), "judged", &judged);
+        const struct lkg_value *item, *check = lkg_value_get_pointer(tree, "/judged/check.json/json");
 
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_value *item = lkg_list_get(judged, i);
+        for (size_t i = 0; (item = lkg_tool_item(check, "judged", i)); i++) {
                 const char *name = lkg_tool_word(item, "component");
 
                 add_findings(list, *name ? name : lkg_tool_word(item, "configuration"), item, i == 0);
@@ -198,16 +174,6 @@ static void put_judged(struct lkg_value *tree, struct lkg_value *list)
 }
 
 /* ---- what is served, and what changed from one generation to the next ---- */
-
-static void put_condition(struct lkg_value *component)
-{
-        const char *text = lkg_tool_word(lkg_parts_at(component, "condition"), "text");
-
-        lkg_tool_map_string(component, "state",
-                            strncmp(text, "True ", 5) == 0    ? "good"
-                            : strncmp(text, "False ", 6) == 0 ? "error"
-                                                              : "unknown");
-}
 
 /* The document of a generation: the file of its directory that is not one of the history's own. */
 static const char *document_of(const struct lkg_value *generation)
@@ -227,27 +193,24 @@ static const char *document_of(const struct lkg_value *generation)
 
 static struct lkg_value *change_of(const struct lkg_value *history, const char *older, const char *newer)
 {
-        LKG_CLEANUP(lkg_freep) char *from = lkg_tool_format("generation %s", older);
-        LKG_CLEANUP(lkg_freep) char *to = lkg_tool_format("generation %s", newer);
+        char *from = lkg_tool_format("generation %s", older);
+        char *to = lkg_tool_format("generation %s", newer);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
         const char *a = document_of(lkg_parts_at(history, older)),
                    *b = document_of(lkg_parts_at(history, newer));
-        struct lkg_value *item = lkg_tool_map();
+        struct lkg_value *item;
 
         if (a && b)
-                (void)lkg_tool_need(lkg_render_diff(from, a, strlen(a), to, b, strlen(b), &diff));
-        lkg_tool_map_string(item, "from", from);
-        lkg_tool_map_string(item, "to", to);
-        lkg_tool_map_bool(item, "known", a && b);
-        lkg_tool_map_bool(item, "equal", a && b && !diff.size);
-        lkg_tool_map_string(item, "difference", lkg_tool_text(&diff));
-        return item;
+                (void)lkg_need(lkg_render_diff(from, a, strlen(a), to, b, strlen(b), &diff));
+        item = lkg_tool_texts(lkg_tool_map(), "from", from, "to", to, "difference", lkg_buf_text(&diff),
+                              NULL);
+        return lkg_tool_bools(item, "known", a && b, "equal", a && b && !diff.size, NULL);
 }
 
 static void put_changes(const struct lkg_value *tree, const char *name, struct lkg_value *component)
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
-        struct lkg_value *list = list_in(component, "changes");
+        struct lkg_value *list = lkg_tool_map_list(component, "changes");
         const struct lkg_value *history = at(tree, "history", name);
 
         lkg_parts_names(history, &numbers);
@@ -262,37 +225,38 @@ static void put_changes(const struct lkg_value *tree, const char *name, struct l
 /* ---- fields and their layers: a letter, a colour and a name; neither is needed to understand the other ---- */
 
 /* A, B, ..., Z, AA, AB, ... */
-static void put_letters(struct lkg_value *layer, size_t i)
+static void put_letters(struct lkg_value *map, size_t i)
 {
         char letters[8], *p = letters + sizeof(letters) - 1;
 
         *p = '\0';
         for (size_t n = i + 1; n > 0 && p > letters; n = (n - 1) / 26)
                 *--p = (char)('A' + (n - 1) % 26);
-        lkg_tool_map_string(layer, "letters", p);
-        lkg_tool_map_number(layer, "colour", i % COLOURS);
+        lkg_tool_map_string(map, "letters", p);
+        lkg_tool_map_number(map, "colour", i % COLOURS);
 }
 
-struct layers {
-        struct lkg_strings names; /* in the order in which they appear */
-        size_t *n_fields;         /* of each */
-};
-
-static size_t layer_number(struct layers *layers, const char *name)
+/* The layers in the order in which they appear, with the number of their fields. Return: the place of @name, to which @fields are added. */
+static size_t count_layer(struct lkg_value *legend, const char *name, size_t fields)
 {
-        size_t n = layers->names.n_items;
+        struct lkg_value *layer;
+        size_t i = 0;
 
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(layers->names.items[i], name) == 0)
-                        return i;
-        (void)lkg_tool_need(LKG_GROW(layers->n_fields, n));
-        layers->n_fields[n] = 0;
-        lkg_tool_add_word(&layers->names, name);
-        return n;
+        while ((layer = lkg_list_get(legend, i)) && strcmp(lkg_tool_word(layer, "name"), name) != 0)
+                i++;
+        if (!layer) {
+                layer = lkg_tool_texts(lkg_tool_map(), "name", name, NULL);
+                put_letters(layer, i);
+                lkg_tool_append(legend, layer);
+        }
+        fields += lkg_record_number(layer, "n", 0);
+        lkg_tool_map_number(layer, "n", fields);
+        lkg_tool_map_bool(layer, "one", fields == 1);
+        return i;
 }
 
 /* All layers in the order of the merge, by the names of their files: `0003-drop-in-50-x.conf.yaml`. */
-static void add_layers(struct layers *layers, const struct lkg_value *directory)
+static void add_layers(struct lkg_value *legend, const struct lkg_value *directory)
 {
         static const char *const roles[] = { "base", "remote", "patch", "drop-in", "instance" };
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings files = { 0 };
@@ -311,26 +275,23 @@ static void add_layers(struct layers *layers, const struct lkg_value *directory)
                         if (strncmp(dash + 1, roles[i], n) != 0 || dash[n + 1] != '-')
                                 continue;
                         dash[n + 1] = ' ';
-                        (void)layer_number(layers, dash + 1);
+                        (void)count_layer(legend, dash + 1, 0);
                         break;
                 }
         }
 }
 
-static struct lkg_value *row_of(struct layers *layers, const struct lkg_value *given)
+static struct lkg_value *row_of(struct lkg_value *legend, const struct lkg_value *given)
 {
-        static const char *const keys[] = { "field", "where", "shadows" };
-        size_t layer = layer_number(layers, lkg_tool_word(given, "layer"));
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf value = LKG_BUF_INIT;
-        struct lkg_value *row = lkg_tool_map();
+        struct lkg_value *row;
 
-        layers->n_fields[layer]++;
-        put_letters(row, layer);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++)
-                lkg_tool_map_string(row, keys[i], lkg_map_get_string(given, keys[i]));
         if (lkg_map_get(given, "value"))
                 lkg_render_json_compact(lkg_map_get(given, "value"), &value);
-        lkg_tool_map_string(row, "value", lkg_tool_text(&value));
+        row = lkg_tool_texts(lkg_tool_map(), "field", lkg_map_get_string(given, "field"), "where",
+                             lkg_map_get_string(given, "where"), "shadows",
+                             lkg_map_get_string(given, "shadows"), "value", lkg_buf_text(&value), NULL);
+        put_letters(row, count_layer(legend, lkg_tool_word(given, "layer"), 1));
         return row;
 }
 
@@ -338,27 +299,15 @@ static struct lkg_value *row_of(struct layers *layers, const struct lkg_value *g
 static void add_origins(struct lkg_value *list, const char *component, const struct lkg_value *directory,
                         const struct lkg_value *fields, const char *missing)
 {
-        struct lkg_value *item = lkg_tool_map(), *legend = list_in(item, "layers"),
-                         *rows = list_in(item, "rows");
-        struct layers layers = { 0 };
+        struct lkg_value *item = lkg_tool_texts(lkg_tool_map(), "component", component, "missing", missing,
+                                                NULL),
+                         *legend = lkg_tool_map_list(item, "layers"),
+                         *rows = lkg_tool_map_list(item, "rows");
 
-        add_layers(&layers, directory);
+        add_layers(legend, directory);
         for (size_t i = 0; fields && i < lkg_value_size(fields); i++)
-                lkg_tool_append(rows, row_of(&layers, lkg_list_get(fields, i)));
-        for (size_t i = 0; i < layers.names.n_items; i++) {
-                struct lkg_value *layer = lkg_tool_map();
-
-                put_letters(layer, i);
-                lkg_tool_map_string(layer, "name", layers.names.items[i]);
-                lkg_tool_map_number(layer, "n", layers.n_fields[i]);
-                lkg_tool_map_bool(layer, "one", layers.n_fields[i] == 1);
-                lkg_tool_append(legend, layer);
-        }
-        lkg_tool_map_string(item, "component", component);
-        lkg_tool_map_string(item, "missing", missing);
+                lkg_tool_append(rows, row_of(legend, lkg_list_get(fields, i)));
         lkg_tool_append(list, item);
-        lkg_strings_deinit(&layers.names);
-        free(layers.n_fields);
 }
 
 static void put_judged_origins(const struct lkg_value *tree, struct lkg_value *list)
@@ -382,18 +331,18 @@ static void put_judged_origins(const struct lkg_value *tree, struct lkg_value *l
 /* As the file server knows them, which is told of each death; the same for all components. */
 static void put_told(struct lkg_value *tree, const struct lkg_value *component)
 {
-        struct lkg_value *list = list_in(tree, "told");
+        struct lkg_value *list = lkg_tool_map_list(tree, "told");
         struct lkg_processes processes;
 
         lkg_processes_parse(lkg_tool_word(lkg_parts_at(component, "metrics.prom"), "text"), &processes);
         for (size_t i = 0; i < processes.n; i++) {
                 const struct lkg_process_told *told = &processes.items[i];
                 struct lkg_value *item = lkg_tool_map();
-                const char *advice = NULL;
+                const char *advice;
 
-                lkg_tool_map_string(item, "name", told->name);
+                lkg_tool_texts(item, "name", told->name, "loss", lkg_process_loss(told->name, &advice),
+                               NULL);
                 lkg_tool_map_bool(item, "up", told->up);
-                lkg_tool_map_string(item, "loss", lkg_process_loss(told->name, &advice));
                 lkg_tool_append(list, item);
         }
         lkg_tool_map_bool(tree, "engineSilent", processes.engine_silent);
@@ -408,15 +357,18 @@ static void put_component(struct lkg_value *tree, const char *name, struct lkg_v
         LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *fields =
                 lkg_tool_origins(lkg_tool_word(lkg_parts_at(component, "origin"), "text"));
+        const char *condition = lkg_tool_word(lkg_parts_at(component, "condition"), "text");
 
         add_findings(lkg_map_get(tree, "findings"), name, at(component, "findings.json", "json"), false);
         add_origins(origins, name, at(tree, "layers", name), fields,
                     "Where its fields come from could not be read.");
         if (!lkg_map_get(tree, "told"))
                 put_told(tree, component);
-        lkg_tool_map_string(component, "name", name);
-        lkg_tool_map_string(component, "next", next_of(tree, name));
-        put_condition(component);
+        lkg_tool_texts(component, "name", name, "next", next_of(tree, name), "state",
+                       strncmp(condition, "True ", 5) == 0    ? "good"
+                       : strncmp(condition, "False ", 6) == 0 ? "error"
+                                                              : "unknown",
+                       NULL);
         put_changes(tree, name, component);
         lkg_tool_append(lkg_map_get(tree, "components"), lkg_value_ref(component));
 }
@@ -424,9 +376,10 @@ static void put_component(struct lkg_value *tree, const char *name, struct lkg_v
 static void put_components(struct lkg_value *tree)
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
-        struct lkg_value *findings = list_in(tree, "findings"), *origins = list_in(tree, "origins");
+        struct lkg_value *findings = lkg_tool_map_list(tree, "findings"),
+                         *origins = lkg_tool_map_list(tree, "origins");
 
-        (void)list_in(tree, "components");
+        (void)lkg_tool_map_list(tree, "components");
         lkg_parts_names(lkg_parts_at(tree, "status"), &names);
         for (size_t i = 0; i < names.n_items; i++)
                 if (!at(lkg_parts_at(tree, "status"), names.items[i], "path"))
@@ -444,7 +397,7 @@ static void put_style_digest(struct lkg_value *tree)
         const char *style = strstr(page, "<style>") + strlen("<style>");
         unsigned char digest[LKG_SHA256_BYTES], text[4 * LKG_SHA256_BYTES / 3 + 4];
 
-        (void)lkg_tool_need(lkg_sha256(style, (size_t)(strstr(style, "</style>") - style), digest));
+        (void)lkg_need(lkg_sha256(style, (size_t)(strstr(style, "</style>") - style), digest));
         (void)EVP_EncodeBlock(text, digest, sizeof(digest));
         lkg_tool_map_string(tree, "styleDigest", (const char *)text);
 }

@@ -6,10 +6,8 @@
 
 void lkg_parts_deinit(struct lkg_parts *parts)
 {
-        for (size_t i = 0; i < parts->n; i++) {
-                free(parts->items[i].name);
+        for (size_t i = 0; i < parts->n; i++)
                 free(parts->items[i].data);
-        }
         free(parts->items);
 }
 
@@ -19,14 +17,13 @@ void lkg_parts_add(struct lkg_parts *parts, const char *name, const char *data, 
         struct lkg_part *last = parts->n ? &parts->items[parts->n - 1] : NULL;
 
         if (last && last->error == -EINPROGRESS && strcmp(last->name, name) == 0) {
-                free(last->name);
                 free(last->data);
         } else {
-                (void)lkg_tool_need(LKG_RESERVE(parts->items, parts->n, parts->n_allocated));
+                (void)lkg_need(LKG_RESERVE(parts->items, parts->n, parts->n_allocated));
                 last = &parts->items[parts->n++];
         }
-        *last = (struct lkg_part){ .name = lkg_tool_format("%s", name),
-                                   .data = lkg_tool_own(malloc(size + 1)),
+        *last = (struct lkg_part){ .name = lkg_tool_cut(name, strlen(name)),
+                                   .data = lkg_must(malloc(size + 1)),
                                    .size = size,
                                    .error = error,
                                    .modified_s = modified_s };
@@ -66,16 +63,13 @@ void lkg_parts_receive(struct lkg_parts *parts, const char *data, size_t size)
         struct part_frame frame;
 
         while (size >= sizeof(frame)) {
-                LKG_CLEANUP(lkg_freep) char *name = NULL;
-
                 memcpy(&frame, data, sizeof(frame));
                 data += sizeof(frame);
                 size -= sizeof(frame);
                 if (frame.name_size > size || frame.size > size - frame.name_size)
                         return; /* it was cut off */
-                name = lkg_tool_own(strndup(data, frame.name_size));
-                lkg_parts_add(parts, name, data + frame.name_size, frame.size, (int)frame.error,
-                              frame.modified_s);
+                lkg_parts_add(parts, lkg_tool_cut(data, frame.name_size), data + frame.name_size, frame.size,
+                              (int)frame.error, frame.modified_s);
                 data += frame.name_size + frame.size;
                 size -= frame.name_size + frame.size;
         }
@@ -103,20 +97,17 @@ static struct lkg_value *pairs_of(const char *text)
         size_t size;
 
         while (lkg_tool_next_line(&text, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *key = lkg_tool_own(strndup(line, size));
+                char *key = lkg_tool_cut(line, size);
                 char *value = strchr(key, '=');
                 struct lkg_value *item;
 
                 if (!value || !value[1])
                         continue;
                 *value++ = '\0';
-                item = lkg_tool_map();
-                lkg_tool_map_string(item, "key", key);
+                item = lkg_tool_texts(lkg_tool_map(), "key", key, "value", value, NULL);
                 for (char *p = key; (p = strchr(p, '_'));)
                         *p = ' ';
-                lkg_tool_map_string(item, "label", key);
-                lkg_tool_map_string(item, "value", value);
-                lkg_tool_append(list, item);
+                lkg_tool_append(list, lkg_tool_texts(item, "label", key, NULL));
         }
         return list;
 }
@@ -155,17 +146,12 @@ static struct lkg_value *node_of(const struct lkg_part *part, const char *title)
 {
         const char *text = part->error < 0 ? "" : part->data, *last = strrchr(part->name, '/'),
                    *below = part->name + strcspn(part->name, "/");
-        LKG_CLEANUP(lkg_freep) char *line = lkg_tool_own(strndup(text, strcspn(text, "\n")));
-        struct lkg_value *node = lkg_tool_map();
+        struct lkg_value *node = lkg_tool_texts(
+                lkg_tool_map(), "path", part->name, "below", below + (*below == '/'), "title",
+                title ? title : below, "text", text, "line", lkg_tool_cut(text, strcspn(text, "\n")), "said",
+                part->data, "why", part->error < 0 ? reason_of(part) : NULL, NULL);
         char since[21];
 
-        lkg_tool_map_string(node, "path", part->name);
-        lkg_tool_map_string(node, "below", below + (*below == '/'));
-        lkg_tool_map_string(node, "title", title ? title : below);
-        lkg_tool_map_string(node, "text", text);
-        lkg_tool_map_string(node, "line", line);
-        lkg_tool_map_string(node, "said", part->data);
-        lkg_tool_map_string(node, "why", part->error < 0 ? reason_of(part) : NULL);
         if (part->modified_s) {
                 lkg_format_rfc3339(part->modified_s * LKG_NSEC_PER_SEC, since);
                 lkg_tool_map_string(node, "since", since);
@@ -178,11 +164,7 @@ static void list_node(struct lkg_value *root, const char *list, struct lkg_value
 {
         struct lkg_value *items = lkg_map_get(root, list);
 
-        if (!items) {
-                items = lkg_tool_list();
-                lkg_tool_map_value(root, list, items);
-        }
-        lkg_tool_append(items, lkg_value_ref(node));
+        lkg_tool_append(items ? items : lkg_tool_map_list(root, list), lkg_value_ref(node));
 }
 
 static struct lkg_value *enter(struct lkg_value *at, const char *name)
@@ -212,11 +194,8 @@ static void plant(struct lkg_value *root, const struct lkg_part *part)
                 list_node(root, "unread", node);
         if (strstr(name, ".messages"))
                 list_node(root, "messages", node);
-        for (; (slash = strchr(name, '/')); name = slash + 1) {
-                LKG_CLEANUP(lkg_freep) char *directory = lkg_tool_own(strndup(name, (size_t)(slash - name)));
-
-                at = enter(at, directory);
-        }
+        for (; (slash = strchr(name, '/')); name = slash + 1)
+                at = enter(at, lkg_tool_cut(name, (size_t)(slash - name)));
         lkg_tool_map_value(at, name, node);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "known.h"
 #include "report.h"
 
 #include <lkg/process.h>
@@ -41,7 +42,7 @@ static void send_file(struct reading *reading, const char *path)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char *text = NULL;
         struct stat st = { 0 };
         size_t size = 0;
         int r;
@@ -49,7 +50,7 @@ static void send_file(struct reading *reading, const char *path)
         lkg_parts_send(path, NULL, 0, -EINPROGRESS, 0);
         fd = openat(reading->view->fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
         r = fd < 0 || fstat(fd, &st) < 0 ? -errno
-            : S_ISREG(st.st_mode)        ? lkg_read_file(fd, FILE_BYTES_MAX, &text, &size, NULL)
+            : S_ISREG(st.st_mode)        ? lkg_tool_read(fd, FILE_BYTES_MAX, &text, &size)
                                          : -EINVAL;
         if (r == 0 && lkg_view_is_no_answer(text))
                 r = -ETIMEDOUT;
@@ -75,7 +76,7 @@ static void send_tree(struct reading *reading, const char *path, unsigned depth)
         if (r < 0 && r != -ENOENT) /* nothing has been served yet: no history */
                 lkg_parts_send(path, NULL, 0, r, 0);
         for (size_t i = 0; i < names.n_items; i++) {
-                LKG_CLEANUP(lkg_freep) char *child = lkg_tool_format("%s/%s", path, names.items[i]);
+                char *child = lkg_tool_format("%s/%s", path, names.items[i]);
                 struct stat st;
 
                 if ((depth == 0 && reading->component && !reading->masks &&
@@ -113,26 +114,26 @@ static int read_view(const struct lkg_tool *tool)
 
 /* ---- the system ---- */
 
-/* Return: its text, the caller frees; NULL with *ret_error (may be NULL). */
-static char *read_text(const char *path, size_t *ret_size, int *ret_error)
+static int read_text(const char *path, char **ret, size_t *ret_size)
 {
         LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        char *text = NULL;
-        size_t size = 0;
-        int r = fd < 0 ? -errno : lkg_read_file(fd, 16u << 20, &text, &size, NULL);
 
-        if (ret_error)
-                *ret_error = r;
-        if (ret_size)
-                *ret_size = size;
-        return r < 0 ? NULL : text;
+        return fd < 0 ? -errno : lkg_tool_read(fd, 16u << 20, ret, ret_size);
+}
+
+/* "" = it cannot be read */
+static char *text_of(const char *path)
+{
+        char *text;
+        size_t size;
+
+        return read_text(path, &text, &size) < 0 ? lkg_tool_cut("", 0) : text;
 }
 
 /* `KEY=...` with what stands behind @after in a file, up to the end of the line or the next quote. */
 static void put_line_of(struct lkg_buf *buf, const char *key, const char *path, const char *after)
 {
-        LKG_CLEANUP(lkg_freep) char *text = read_text(path, NULL, NULL);
-        const char *at = text ? strstr(text, after) : NULL;
+        const char *at = strstr(text_of(path), after);
 
         at = at ? at + strlen(after) : "";
         at += *at == '"';
@@ -180,7 +181,7 @@ static void send_system(void)
         lkg_buf_printf(&buf, LKG_TOOL_DISABLED "=%s\n",
                        access(LKG_TOOL_DISABLED, F_OK) == 0 ? "exists" : "absent");
         lkg_buf_printf(&buf, "run_by=uid %u\n", (unsigned)geteuid());
-        lkg_parts_send("environment/system", lkg_tool_text(&buf), buf.size, 0, 0);
+        lkg_parts_send("environment/system", lkg_buf_text(&buf), buf.size, 0, 0);
 }
 
 /* Those of lkgfs, and those below them: the options of others may hold credentials. */
@@ -188,14 +189,14 @@ static void send_mounts(void)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
-        int r;
-        LKG_CLEANUP(lkg_freep) char *mountinfo = read_text("/proc/self/mountinfo", NULL, &r);
-        const char *at = mountinfo ? mountinfo : "", *line;
+        char *mountinfo;
         size_t size;
+        int r = read_text("/proc/self/mountinfo", &mountinfo, &size);
+        const char *at = r < 0 ? "" : mountinfo, *line;
 
         (void)lkg_view_mounts(&mounts);
         while (lkg_tool_next_line(&at, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+                char *copy = lkg_tool_cut(line, size);
                 bool ours = strstr(copy, " - fuse.lkgfs ");
 
                 for (size_t i = 0; !ours && i < mounts.n_items; i++) {
@@ -206,7 +207,7 @@ static void send_mounts(void)
                 if (ours)
                         lkg_buf_printf(&buf, "%s\n", copy);
         }
-        lkg_parts_send("environment/mounts", lkg_tool_text(&buf), buf.size, r, 0);
+        lkg_parts_send("environment/mounts", lkg_buf_text(&buf), buf.size, r, 0);
 }
 
 /* ---- processes ---- */
@@ -225,7 +226,7 @@ static bool is_interesting(const char *comm)
 /* The value of "Key:" in /proc/PID/status, without blanks around it. */
 static void put_status(struct lkg_buf *buf, const char *status, const char *key)
 {
-        const char *at = status ? strstr(status, key) : NULL;
+        const char *at = strstr(status, key);
 
         if (at) {
                 at += strlen(key);
@@ -240,31 +241,27 @@ static void put_process(struct lkg_buf *buf, const char *comm, const char *pid)
 {
         static const char *const keys[] = { "\nPPid:", "\nUid:", "\nState:", "\nVmRSS:" };
         uint64_t ticks = lkg_process_start_time(atoi(pid)), hz = (uint64_t)sysconf(_SC_CLK_TCK);
-        char path[64], exe[512];
-        LKG_CLEANUP(lkg_freep) char *status = NULL;
-        LKG_CLEANUP(lkg_freep) char *words = NULL;
-        size_t size = 0;
+        char exe[512];
+        const char *status = text_of(lkg_tool_format("/proc/%.20s/status", pid));
+        char *words;
+        size_t size;
         ssize_t n;
 
-        (void)snprintf(path, sizeof(path), "/proc/%.20s/status", pid);
-        status = read_text(path, NULL, NULL);
         lkg_buf_printf(buf, "%s\t%s\t", comm, pid);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++)
                 put_status(buf, status, keys[i]);
         put_boot_time(buf, hz ? ticks * (LKG_NSEC_PER_SEC / hz) : 0);
         lkg_buf_putc(buf, '\t');
-        (void)snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
-        n = readlink(path, exe, sizeof(exe) - 1);
+        n = readlink(lkg_tool_format("/proc/%.20s/exe", pid), exe, sizeof(exe) - 1);
         exe[n < 0 ? 0 : n] = '\0';
         lkg_tool_put_clean(buf, n < 0 ? strerror(errno) : exe);
         lkg_buf_putc(buf, '\t');
-        (void)snprintf(path, sizeof(path), "/proc/%.20s/cmdline", pid);
-        words = read_text(path, &size, NULL);
-        for (size_t i = 0; words && i + 1 < size; i++)
-                if (words[i] == '\0' || words[i] == '\n' || words[i] == '\t')
-                        words[i] = ' ';
-        if (words)
+        if (read_text(lkg_tool_format("/proc/%.20s/cmdline", pid), &words, &size) == 0) {
+                for (size_t i = 0; i + 1 < size; i++)
+                        if (words[i] == '\0' || words[i] == '\n' || words[i] == '\t')
+                                words[i] = ' ';
                 lkg_report_mask_lines(words, strlen(words), buf);
+        }
         lkg_buf_putc(buf, '\n');
 }
 
@@ -275,22 +272,14 @@ static void send_processes(void)
         int r = proc ? 0 : -errno;
 
         for (const struct dirent *e = proc ? readdir(proc) : NULL; e; e = readdir(proc)) {
-                LKG_CLEANUP(lkg_freep) char *comm = NULL;
-                char path[64];
+                const char *comm = isdigit((unsigned char)e->d_name[0]) ? lkg_tool_program(e->d_name) : "";
 
-                if (!isdigit((unsigned char)e->d_name[0]))
-                        continue;
-                (void)snprintf(path, sizeof(path), "/proc/%.20s/comm", e->d_name);
-                comm = read_text(path, NULL, NULL);
-                if (!comm)
-                        continue;
-                comm[strcspn(comm, "\n")] = '\0';
                 if (is_interesting(comm))
                         put_process(&buf, comm, e->d_name);
         }
         if (proc)
                 (void)closedir(proc);
-        lkg_parts_send("environment/processes", lkg_tool_text(&buf), buf.size, r, 0);
+        lkg_parts_send("environment/processes", lkg_buf_text(&buf), buf.size, r, 0);
 }
 
 /* ---- our own configuration ---- */
@@ -298,16 +287,14 @@ static void send_processes(void)
 static void send_configuration(const char *path)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *name = lkg_tool_format("config%s", path);
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        size_t size = 0;
-        int r;
+        char *text;
+        size_t size;
+        int r = read_text(path, &text, &size);
 
-        text = read_text(path, &size, &r);
         if (r == 0)
                 r = lkg_report_mask_document(text, size, &masked);
         if (r != -ENOENT)
-                lkg_parts_send(name, masked.data, masked.size, r, 0);
+                lkg_parts_send(lkg_tool_format("config%s", path), masked.data, masked.size, r, 0);
 }
 
 static int is_conf(const struct dirent *entry)
@@ -323,9 +310,7 @@ static void send_drop_ins(const char *directory)
         int n = scandir(directory, &entries, is_conf, alphasort);
 
         for (int i = 0; i < n; i++) {
-                LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s/%s", directory, entries[i]->d_name);
-
-                send_configuration(path);
+                send_configuration(lkg_tool_format("%s/%s", directory, entries[i]->d_name));
                 free(entries[i]);
         }
         free(entries);
@@ -334,15 +319,13 @@ static void send_drop_ins(const char *directory)
 static int read_system(const struct lkg_tool *tool)
 {
         const char *path = lkg_tool_node_path(tool), *slash = strrchr(path, '/');
-        LKG_CLEANUP(lkg_freep)
-        char *directory = lkg_tool_format("%.*s/config.d", slash ? (int)(slash - path) : 0, path);
 
         send_system();
         send_processes();
         send_mounts();
         send_configuration(path);
         if (slash)
-                send_drop_ins(directory);
+                send_drop_ins(lkg_tool_format("%.*s/config.d", (int)(slash - path), path));
         send_drop_ins(LKG_CONFIG_VENDOR_DIR);
         return LKG_TOOL_OK;
 }
@@ -354,7 +337,7 @@ static int read_tail(const char *path)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        LKG_CLEANUP(lkg_freep) char *text = lkg_tool_own(malloc(LOG_BYTES_MAX + 1));
+        char *text = lkg_tool_keep(malloc(LOG_BYTES_MAX + 1));
         struct stat st;
         ssize_t n;
         char *from;
@@ -381,86 +364,63 @@ static int read_log(const struct lkg_tool *tool)
         return LKG_TOOL_OK;
 }
 
-static int show_journal(const struct lkg_tool *tool)
-{
-        (void)tool;
-        (void)execlp("journalctl", "journalctl", "--unit=lkgfs.service", "--lines=" LOG_LINES, "--utc",
-                     "--no-pager", "--quiet", "--output=short-iso", NULL);
-        return LKG_TOOL_FAILED;
-}
-
 /* ---- jobs ---- */
 
 struct work {
         const struct lkg_tool *tool;
         int (*run)(const struct lkg_tool *tool);
+        const char *const *program; /* instead */
 };
 
 static int run_work(void *userdata)
 {
         const struct work *work = userdata;
 
-        return work->run(work->tool);
+        if (work->run)
+                return work->run(work->tool);
+        (void)execvp(work->program[0], (char *const *)(uintptr_t)work->program);
+        return LKG_TOOL_FAILED;
 }
 
 /*
- * @name: of the part that its whole output becomes, without secrets; NULL: it sends parts. Its messages become NAME.messages if it has no
- * product.
+ * @name: of the part that its whole output becomes, without secrets, which are masked in a log; NULL: it sends parts.
  * Return: true: it has ended.
  */
-static bool collect(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool), unsigned limit_s,
-                    const char *name, struct lkg_parts *parts)
+static bool collect_work(struct work work, unsigned limit_s, const char *name, struct lkg_parts *parts)
 {
-        struct work work = { tool, run };
         const struct lkg_job_spec spec = { .run = run_work, .userdata = &work };
-        LKG_CLEANUP(lkg_freep) char *product = lkg_tool_own(malloc(BYTES_MAX));
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *product = lkg_must(malloc(BYTES_MAX));
         struct lkg_job_output out = { .data = product, .max = BYTES_MAX };
-        char said[4096], messages[64];
+        bool log = name && strcmp(name, "log") == 0;
+        char said[4096];
         struct lkg_job_output err = { .data = said, .max = sizeof(said) };
         int status = 0, r = lkg_job_run(&spec, limit_s * LKG_NSEC_PER_SEC, &out, &err, &status);
 
+        if (name && (r < 0 || out.size)) {
+                lkg_report_mask_lines(out.data, log && r == 0 ? out.size : 0, &masked);
+                lkg_parts_add(parts, name, log ? masked.data : out.data,
+                              r < 0 ? 0
+                              : log ? masked.size
+                                    : out.size,
+                              r, 0);
+        }
         if (!name)
                 lkg_parts_receive(parts, out.data, out.size);
-        else if (r < 0 || out.size)
-                lkg_parts_add(parts, name, out.data, r < 0 ? 0 : out.size, r, 0);
-        if (name && err.size && !out.size) { /* beside a product they say nothing new */
-                (void)snprintf(messages, sizeof(messages), "%.50s.messages", name);
-                lkg_parts_add(parts, messages, said, err.size, 0, 0);
-        }
+        else if (err.size && !out.size && !log) /* beside a product they say nothing new */
+                lkg_parts_add(parts, lkg_tool_format("%.50s.messages", name), said, err.size, 0, 0);
         return r == 0;
 }
 
-static int show_unit(const struct lkg_tool *tool)
+static bool collect(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool), unsigned limit_s,
+                    const char *name, struct lkg_parts *parts)
 {
-        (void)tool;
-        (void)execlp(
-                "systemctl", "systemctl", "show", "lkgfs.service", "--no-pager",
-                "--property=LoadState,ActiveState,SubState,Result,NRestarts,MainPID,ExecMainStartTimestamp,"
-                "ExecMainStatus,FragmentPath,DropInPaths,UnitFileState,NeedDaemonReload,Version",
-                NULL);
-        return LKG_TOOL_FAILED;
+        return collect_work((struct work){ .tool = tool, .run = run }, limit_s, name, parts);
 }
 
-static int show_manager(const struct lkg_tool *tool)
+static void collect_program(const char *const *words, const char *name, struct lkg_parts *parts)
 {
-        (void)tool;
-        (void)execlp("systemctl", "systemctl", "--version", NULL);
-        return LKG_TOOL_FAILED;
-}
-
-/* The log of the journal is masked here: journalctl has printed it. */
-static void collect_journal(const struct lkg_tool *tool, struct lkg_parts *parts)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_parts_deinit) struct lkg_parts journal = { 0 };
-        const struct lkg_part *part;
-
-        (void)collect(tool, show_journal, JOB_LIMIT_S, "log", &journal);
-        part = lkg_parts_find(&journal, "log");
-        if (part && part->error == 0)
-                lkg_report_mask_lines(part->data, part->size, &masked);
-        if (part)
-                lkg_parts_add(parts, "log", masked.data, masked.size, part->error, 0);
+        (void)collect_work((struct work){ .program = words }, JOB_LIMIT_S, name, parts);
 }
 
 /* Without a view the layers of this node are judged. */
@@ -468,23 +428,19 @@ static void judge_layers(const struct lkg_tool *tool, struct lkg_parts *parts)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *check = NULL;
         struct lkg_tool judging = *tool;
-        const struct lkg_value *list;
         const struct lkg_part *part;
-        size_t n;
+        const struct lkg_value *item;
 
         (void)collect(tool, lkg_verb_check, JUDGE_LIMIT_S, "judged/check.json", parts);
         part = lkg_parts_find(parts, "judged/check.json");
         check = part ? lkg_tool_decode(part->data) : NULL;
-        n = lkg_tool_items(check, "judged", &list);
-        for (size_t i = 0; i < n; i++) {
-                const char *component = lkg_map_get_string(lkg_list_get(list, i), "component");
-                char name[128];
-
-                if (!component)
-                        continue;
-                judging.options.component = component;
-                (void)snprintf(name, sizeof(name), "judged/%.100s/origin.json", component);
-                (void)collect(&judging, lkg_verb_blame, JUDGE_LIMIT_S, name, parts);
+        for (size_t i = 0; (item = lkg_tool_item(check, "judged", i)); i++) {
+                judging.options.component = lkg_map_get_string(item, "component");
+                if (judging.options.component)
+                        (void)collect(
+                                &judging, lkg_verb_blame, JUDGE_LIMIT_S,
+                                lkg_tool_format("judged/%.100s/origin.json", judging.options.component),
+                                parts);
         }
 }
 
@@ -504,30 +460,38 @@ static bool lacks_origins(const struct lkg_parts *parts)
 }
 
 /* A job's working directory is the root. The mount is not touched. */
-static char *absolute(const char **path)
+static const char *absolute(const char *path)
 {
         LKG_CLEANUP(lkg_freep) char *cwd = NULL;
-        char *ret;
 
-        if (!*path || **path == '/')
-                return NULL;
+        if (!path || *path == '/')
+                return path;
         cwd = getcwd(NULL, 0);
-        *path = ret = lkg_tool_format("%s/%s", cwd ? cwd : ".", *path);
-        return ret;
+        return lkg_tool_format("%s/%s", cwd ? cwd : ".", path);
 }
 
 void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret)
 {
+        static const char *const manager[] = { "systemctl", "--version", NULL };
+        static const char *const unit[] = {
+                "systemctl",
+                "show",
+                "lkgfs.service",
+                "--no-pager",
+                "--property=LoadState,ActiveState,SubState,Result,NRestarts,MainPID,ExecMainStartTimestamp,"
+                "ExecMainStatus,FragmentPath,DropInPaths,UnitFileState,NeedDaemonReload,Version",
+                NULL
+        };
+        static const char *const journal[] = { "journalctl",         "--unit=lkgfs.service",
+                                               "--lines=" LOG_LINES, "--utc",
+                                               "--no-pager",         "--quiet",
+                                               "--output=short-iso", NULL };
         struct lkg_tool at = *tool;
-        LKG_CLEANUP(lkg_freep) char *mountpoint = NULL;
-        LKG_CLEANUP(lkg_freep) char *config = NULL;
-        LKG_CLEANUP(lkg_freep) char *log = absolute(&at.options.report.log);
 
         at.options.format = LKG_TOOL_JSON; /* of the verbs that are asked */
-        at.options.mountpoint = lkg_view_named(tool);
-        at.options.node_config = lkg_tool_node_path(tool);
-        mountpoint = absolute(&at.options.mountpoint);
-        config = absolute(&at.options.node_config);
+        at.options.mountpoint = absolute(lkg_view_named(tool));
+        at.options.node_config = absolute(lkg_tool_node_path(tool));
+        at.options.report.log = absolute(at.options.report.log);
         (void)collect(&at, read_system, JOB_LIMIT_S, NULL, ret);
         if (collect(&at, read_view, VIEW_LIMIT_S, NULL, ret)) {
                 (void)collect(&at, lkg_verb_doctor, JOB_LIMIT_S, "doctor.json", ret);
@@ -536,11 +500,11 @@ void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret)
         if (lacks_origins(ret))
                 judge_layers(&at, ret);
         if (access("/run/systemd/system", F_OK) == 0) {
-                (void)collect(&at, show_manager, JOB_LIMIT_S, "environment/systemd", ret);
-                (void)collect(&at, show_unit, JOB_LIMIT_S, "environment/lkgfs.service", ret);
+                collect_program(manager, "environment/systemd", ret);
+                collect_program(unit, "environment/lkgfs.service", ret);
         }
         if (at.options.report.log)
                 (void)collect(&at, read_log, JOB_LIMIT_S, NULL, ret);
         else
-                collect_journal(&at, ret);
+                collect_program(journal, "log", ret);
 }

@@ -26,23 +26,18 @@ static void add(struct events *events, const char *time, const char *kind, const
 static void add(struct events *events, const char *time, const char *kind, const char *who, const char *fmt,
                 ...)
 {
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct event event = { .order = events->n };
         char shown[21];
         va_list ap;
 
         if (lkg_parse_rfc3339(time, &event.time_ns) < 0)
                 return;
-        va_start(ap, fmt);
-        text = lkg_tool_vformat(fmt, ap);
-        va_end(ap);
         lkg_format_rfc3339(event.time_ns, shown);
-        event.map = lkg_tool_map();
-        lkg_tool_map_string(event.map, "time", shown);
-        lkg_tool_map_string(event.map, "kind", kind);
-        lkg_tool_map_string(event.map, "text", text);
-        lkg_tool_map_string(event.map, "who", who);
-        (void)lkg_tool_need(LKG_RESERVE(events->items, events->n, events->n_allocated));
+        va_start(ap, fmt);
+        event.map = lkg_tool_texts(lkg_tool_map(), "time", shown, "kind", kind, "who", who, "text",
+                                   lkg_tool_vformat(fmt, ap), NULL);
+        va_end(ap);
+        (void)lkg_need(LKG_RESERVE(events->items, events->n, events->n_allocated));
         events->items[events->n++] = event;
 }
 
@@ -66,28 +61,23 @@ static const struct lkg_value *directory_of(const struct events *events, const c
 
 static const struct lkg_value *find_layer(const struct lkg_value *meta, const struct lkg_value *layer)
 {
-        const struct lkg_value *list;
-        size_t n = lkg_tool_items(meta, "layers", &list);
+        const struct lkg_value *item;
 
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
-
+        for (size_t i = 0; (item = lkg_tool_item(meta, "layers", i)); i++)
                 if (strcmp(lkg_tool_word(item, "role"), lkg_tool_word(layer, "role")) == 0 &&
                     strcmp(lkg_tool_word(item, "name"), lkg_tool_word(layer, "name")) == 0)
-                        return item;
-        }
-        return NULL;
+                        break;
+        return item;
 }
 
-/* The layers of @meta that @other does not have, or has with other content. */
+/* The layers of @meta that @other does not have; @compare: that it has with other content. */
 static void put_layers(const struct lkg_value *meta, const struct lkg_value *other, bool compare,
                        const char *what, struct lkg_buf *buf)
 {
-        const struct lkg_value *list;
-        size_t n = lkg_tool_items(meta, "layers", &list);
+        const struct lkg_value *layer;
 
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_value *layer = lkg_list_get(list, i), *before = find_layer(other, layer);
+        for (size_t i = 0; (layer = lkg_tool_item(meta, "layers", i)); i++) {
+                const struct lkg_value *before = find_layer(other, layer);
 
                 if (compare ? before && strcmp(lkg_tool_word(before, "sha256"),
                                                lkg_tool_word(layer, "sha256")) != 0
@@ -109,7 +99,7 @@ static void add_generation(struct events *events, const struct lkg_value *meta,
         }
         add(events, lkg_tool_word(meta, "time"), "generation", NULL, "%s: generation %" PRIu64 " of %s%s",
             events->component, lkg_record_number(meta, "generation", 0), lkg_tool_word(meta, "source"),
-            lkg_tool_text(&changes));
+            lkg_buf_text(&changes));
 }
 
 static void add_generations(struct events *events)
@@ -145,10 +135,9 @@ static void add_restarts(struct events *events)
         size_t size;
 
         while (lkg_tool_next_line(&text, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *time = lkg_tool_own(strndup(line, size));
-                char *rest = time;
+                char *rest = lkg_tool_cut(line, size);
+                const char *time = strsep(&rest, " ");
 
-                (void)strsep(&rest, " ");
                 add(events, time, "restart", "lkgfs", "%s: restart asked for:%s%s", events->component,
                     rest ? " " : "", rest ? rest : "");
         }
@@ -169,28 +158,24 @@ static void add_marks(struct events *events)
         }
 }
 
-static void add_hold(struct events *events)
-{
-        const struct lkg_value *hold = status_of(events, "hold", "map");
-        const char *mode = lkg_tool_word(hold, "mode"), *uid = lkg_tool_word(hold, "uid");
-        LKG_CLEANUP(lkg_freep)
-        char *who = lkg_tool_format("uid %s, pid %s, %s", uid, lkg_tool_word(hold, "pid"),
-                                    lkg_tool_word(hold, "program"));
-
-        if (*mode && strcmp(mode, "free") != 0)
-                add(events, lkg_tool_word(hold, "since"), "hold", *uid ? who : NULL,
-                    "%s: %s at generation %s, until now", events->component, mode,
-                    lkg_tool_word(hold, "generation"));
-}
-
 static void add_states(struct events *events)
 {
-        const struct lkg_value *trial = status_of(events, "trial", "map"),
+        const struct lkg_value *hold = status_of(events, "hold", "map"),
+                               *trial = status_of(events, "trial", "map"),
                                *condition = status_of(events, "condition.json", "json");
+        const char *mode = lkg_tool_word(hold, "mode"), *uid = lkg_tool_word(hold, "uid"),
+                   *state = lkg_tool_word(trial, "state");
 
-        if (*lkg_tool_word(trial, "state"))
+        if (*mode && strcmp(mode, "free") != 0)
+                add(events, lkg_tool_word(hold, "since"), "hold",
+                    !*uid ? NULL
+                          : lkg_tool_format("uid %s, pid %s, %s", uid, lkg_tool_word(hold, "pid"),
+                                            lkg_tool_word(hold, "program")),
+                    "%s: %s at generation %s, until now", events->component, mode,
+                    lkg_tool_word(hold, "generation"));
+        if (*state)
                 add(events, lkg_tool_word(trial, "started"), "trial", NULL,
-                    "%s: trial began; its state now: %s", events->component, lkg_tool_word(trial, "state"));
+                    "%s: trial began; its state now: %s", events->component, state);
         add(events, lkg_tool_word(condition, "lastTransitionTime"), "condition", NULL,
             "%s: condition %s: %s", events->component, lkg_tool_word(condition, "status"),
             lkg_tool_word(condition, "reason"));
@@ -212,18 +197,6 @@ static size_t take_time(const char *line, size_t size, char ret[static 40])
         else
                 (void)snprintf(ret, 40, "%.*s", (int)n, line);
         return n;
-}
-
-/* After `host lkgfs-engine[123]: ` */
-static const char *message_of(const char *line, size_t size, size_t *ret_size)
-{
-        const char *program = memmem(line, size, "lkgfs", 5), *end = line + size;
-        const char *colon = program ? memmem(program, (size_t)(end - program), ": ", 2) : NULL;
-
-        if (!colon)
-                return NULL;
-        *ret_size = (size_t)(end - colon) - 2;
-        return colon + 2;
 }
 
 /* NULL = it is not shown here. The starts of a component are in status/. */
@@ -249,39 +222,39 @@ static const char *kind_of(const char *message)
 }
 
 /* `kubelet: control/hold "on" by uid 0, pid 7, /usr/bin/lkgfs, login uid 1000: accepted` */
-static void add_log_line(struct events *events, const char *time, const char *message, size_t size)
+static void add_log_line(struct events *events, const char *time, char *message)
 {
-        LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(message, size));
-        const char *kind = kind_of(copy);
+        const char *kind = kind_of(message);
         size_t n = events->n;
         char *by, *result;
 
         if (!kind)
                 return;
-        by = strcmp(kind, "command") == 0 ? strstr(copy, " by uid ") : NULL;
+        by = strcmp(kind, "command") == 0 ? strstr(message, " by uid ") : NULL;
         result = by ? strstr(by, ": ") : NULL;
         if (result)
                 *by = *result = '\0';
-        add(events, time, kind, result ? by + strlen(" by ") : NULL, "%s%s%s", copy, result ? ": " : "",
+        add(events, time, kind, result ? by + strlen(" by ") : NULL, "%s%s%s", message, result ? ": " : "",
             result ? result + 2 : "");
         if (events->n > n) /* the last line of a second is the newest */
                 events->items[n].order = SIZE_MAX - n;
 }
 
+/* The message is what stands after `host lkgfs-engine[123]: `. */
 static void add_log(struct events *events)
 {
         const char *text = lkg_tool_word(lkg_parts_at(events->tree, "log"), "text"), *line;
         size_t size;
 
         while (lkg_tool_next_line(&text, &line, &size)) {
-                size_t message_size = 0, at;
-                const char *message;
                 char time[40];
+                size_t at = take_time(line, size, time);
+                const char *end = line + size,
+                           *program = at ? memmem(line + at, size - at, "lkgfs", 5) : NULL,
+                           *colon = program ? memmem(program, (size_t)(end - program), ": ", 2) : NULL;
 
-                at = take_time(line, size, time);
-                message = at ? message_of(line + at, size - at, &message_size) : NULL;
-                if (message)
-                        add_log_line(events, time, message, message_size);
+                if (colon)
+                        add_log_line(events, time, lkg_tool_cut(colon + 2, (size_t)(end - colon) - 2));
         }
 }
 
@@ -310,7 +283,6 @@ struct lkg_value *lkg_report_timeline(const struct lkg_value *tree)
                 add_starts(&events);
                 add_restarts(&events);
                 add_marks(&events);
-                add_hold(&events);
                 add_states(&events);
         }
         add_log(&events);

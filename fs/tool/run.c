@@ -43,7 +43,7 @@ static int run_guarded(const struct lkg_tool *tool, struct lkg_job_output *out)
         const struct lkg_job_spec spec = { .run = run_verb,
                                            .userdata = &guarded,
                                            .flags = LKG_JOB_KEEPS_FDS | LKG_JOB_IN_GROUP };
-        LKG_CLEANUP(lkg_freep) char *said = lkg_tool_own(malloc(OUTPUT_MAX));
+        LKG_CLEANUP(lkg_freep) char *said = lkg_must(malloc(OUTPUT_MAX));
         struct lkg_job_output err = { .data = said, .max = OUTPUT_MAX };
         int ended = 0, r, status;
 
@@ -68,7 +68,7 @@ static int run_guarded(const struct lkg_tool *tool, struct lkg_job_output *out)
 
 int lkg_tool_guard(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_freep) char *data = lkg_tool_own(malloc(OUTPUT_MAX));
+        LKG_CLEANUP(lkg_freep) char *data = lkg_must(malloc(OUTPUT_MAX));
         struct lkg_job_output out = { .data = data, .max = OUTPUT_MAX, .bounded = true };
         int status = run_guarded(tool, &out);
 
@@ -125,7 +125,7 @@ int lkg_screen_show(const struct lkg_tool *tool, char **shown, const char *text,
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "standard output: %s", strerror(-r));
         free(*shown);
-        *shown = lkg_tool_format("%s", compared);
+        *shown = lkg_must(strdup(compared));
         return LKG_TOOL_OK;
 }
 
@@ -133,7 +133,7 @@ int lkg_tool_watch(const struct lkg_tool *tool)
 {
         static const struct timespec pause = { .tv_sec = (time_t)(PAUSE_NS / LKG_NSEC_PER_SEC) };
         LKG_CLEANUP(lkg_freep) char *shown = NULL;
-        LKG_CLEANUP(lkg_freep) char *data = lkg_tool_own(malloc(OUTPUT_MAX));
+        LKG_CLEANUP(lkg_freep) char *data = lkg_must(malloc(OUTPUT_MAX));
 
         for (;;) {
                 struct lkg_job_output out = { .data = data, .max = OUTPUT_MAX - 1, .bounded = true };

@@ -37,8 +37,8 @@ static int read_stream(int fd, char **ret, size_t *ret_size)
                         break;
                 lkg_buf_append(&buf, block, (size_t)n);
         }
-        (void)lkg_tool_text(&buf); /* no input is an empty document */
-        *ret = lkg_buf_steal(&buf, ret_size);
+        (void)lkg_buf_text(&buf); /* no input is an empty document */
+        *ret = lkg_tool_keep(lkg_buf_steal(&buf, ret_size));
         return 0;
 }
 
@@ -80,7 +80,7 @@ static int refuse_huge(const char *data, size_t size, struct lkg_source *source,
 int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yaml, unsigned decode_flags,
                       struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char *data = NULL;
         struct lkg_error err = { 0 };
         struct lkg_source *source;
         enum lkg_format format;
@@ -90,7 +90,7 @@ int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yam
         r = lkg_tool_read_input(path, &data, &size, &err);
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
-        source = lkg_tool_own(lkg_source_new(path, path));
+        source = lkg_must(lkg_source_new(path, path));
         if (as_yaml) {
                 format = lkg_detect_format(data, size);
                 r = lkg_decode_yaml(data, size, decode_flags, source, report, ret);
@@ -178,7 +178,6 @@ static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configma
 
         if (r < 0) {
                 lkg_configmap_deinit(configmap);
-
                 if (tool->options.remote_key)
                         return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--remote-key: %s", err.message);
                 add_refusal(tool->options.remote, &err, report);
@@ -198,7 +197,7 @@ int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **r
                 .from_file = true,
                 .file = path,
         };
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char *data = NULL;
         struct lkg_configmap configmap;
         struct lkg_error err = { 0 };
         size_t size = tool->remote_size;
@@ -250,12 +249,12 @@ int lkg_tool_no_document(const struct lkg_tool *tool)
                 if (places[i].path)
                         lkg_buf_printf(&text, " (%s%s)", places[i].path, places[i].where);
         }
-        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "there is no document: %s", lkg_tool_text(&text));
+        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "there is no document: %s", lkg_buf_text(&text));
 }
 
 static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char *data = NULL;
         const char *tmp = getenv("TMPDIR");
         size_t size;
         int r;
@@ -266,7 +265,7 @@ static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
         sources->directory = lkg_tool_format("%s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
         if (!mkdtemp(sources->directory)) {
                 r = -errno;
-                free(LKG_STEAL(sources->directory));
+                sources->directory = NULL;
                 return lkg_error_set(err, r, NULL, "temporary directory");
         }
         sources->dirfd = open(sources->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -275,8 +274,8 @@ static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
         return lkg_write_file_atomic(sources->dirfd, "-", data, size, 0600, false, err);
 }
 
-/* The other sources are in the working directory, not next to the copy of standard input. @ret: for the caller to free */
-static int make_absolute(const char **path, char **ret, struct lkg_error *err)
+/* The other sources are in the working directory, not next to the copy of standard input. */
+static int make_absolute(const char **path, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *cwd = NULL;
 
@@ -285,7 +284,7 @@ static int make_absolute(const char **path, char **ret, struct lkg_error *err)
         cwd = getcwd(NULL, 0);
         if (!cwd)
                 return lkg_error_set(err, -errno, NULL, "working directory");
-        *path = *ret = lkg_tool_format("%s/%s", cwd, *path);
+        *path = lkg_tool_format("%s/%s", cwd, *path);
         return 0;
 }
 
@@ -299,26 +298,19 @@ static int check_readable(const struct lkg_tool *tool, const char *path)
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(errno));
 }
 
-/*
- * With a remote the base does not count: it only determines where relative paths start. Standard input has no
- * place.
- */
-static const char *base_of(const struct lkg_tool *tool, const struct lkg_tool_sources *sources)
-{
-        const char *base = tool->options.config;
-
-        return !base || (sources->remote && lkg_tool_is_stdin(base)) ? "" : base;
-}
-
 static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
                    struct lkg_tool_sources *sources, struct lkg_error *err)
 {
+        const char *base = tool->options.config;
         int r;
 
+        /* With a remote the base only says where relative paths start. Standard input has no place. */
+        if (!base || (sources->remote && lkg_tool_is_stdin(base)))
+                base = "";
         *config = (struct lkg_stack_config){
                 .component = tool->options.component ? tool->options.component : "component",
                 .source_path = "",
-                .base = base_of(tool, sources),
+                .base = base,
                 .dropin_dir = tool->options.config_dir ? tool->options.config_dir : "",
                 .dropin_dir_required = true,
                 .instance = tool->options.instance_config ? tool->options.instance_config : "",
@@ -333,10 +325,9 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
                 if (r < 0)
                         return r;
                 /* At most one of the two is `-`: make the other one and the directory absolute. */
-                r = make_absolute(lkg_tool_is_stdin(config->base) ? &config->instance : &config->base,
-                                  &sources->instance, err);
+                r = make_absolute(lkg_tool_is_stdin(config->base) ? &config->instance : &config->base, err);
                 if (r == 0)
-                        r = make_absolute(&config->dropin_dir, &sources->config_dir, err);
+                        r = make_absolute(&config->dropin_dir, err);
                 if (r < 0)
                         return r;
         }
@@ -489,9 +480,6 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
         }
         if (sources->directory)
                 (void)rmdir(sources->directory);
-        free(sources->directory);
-        free(sources->config_dir);
-        free(sources->instance);
         if (sources->node)
                 lkg_tool_node_close(sources->node);
         free(sources->node);

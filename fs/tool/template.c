@@ -42,7 +42,7 @@ static void put_plain(const char *text, struct lkg_buf *buf)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
 
         lkg_buf_shown_lines(&shown, text);
-        for (const char *p = lkg_tool_text(&shown); *p; p++) {
+        for (const char *p = lkg_buf_text(&shown); *p; p++) {
                 unsigned char c = (unsigned char)*p;
 
                 if (c < LKG_ARRAY_SIZE(entities) && entities[c])
@@ -54,7 +54,7 @@ static void put_plain(const char *text, struct lkg_buf *buf)
 
 static void put_piece(const char *text, size_t size, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_freep) char *piece = lkg_tool_own(strndup(text, size));
+        LKG_CLEANUP(lkg_freep) char *piece = lkg_must(strndup(text, size));
 
         put_plain(piece, buf);
 }

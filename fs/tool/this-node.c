@@ -108,7 +108,7 @@ static int choose_source(const struct lkg_tool *tool, struct lkg_tool_node *node
 static int open_private(const struct lkg_tool *tool, const char *what, const char *top, const char *below,
                         int *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s%s", top, below);
+        const char *path = lkg_tool_format("%s%s", top, below);
 
         *ret = open_read_only(path);
         return *ret >= 0 || *ret == -ENOENT
@@ -189,7 +189,6 @@ void lkg_tool_node_close(struct lkg_tool_node *node)
         lkg_close(node->source_fd);
         lkg_close(node->runtime_fd);
         lkg_close(node->state_fd);
-        free(node->source_path);
         *node = (struct lkg_tool_node)LKG_TOOL_NODE_INIT;
 }
 
@@ -242,14 +241,14 @@ int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_n
                 return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "'%s' has no component",
                                      lkg_tool_node_path(tool));
         return wanted ? lkg_tool_fail(tool, LKG_TOOL_USAGE, "--component: no \"%s\", there are: %s", wanted,
-                                      lkg_tool_text(&names))
+                                      lkg_buf_text(&names))
                       : lkg_tool_fail(tool, LKG_TOOL_USAGE, "which component? --component C, one of: %s",
-                                      lkg_tool_text(&names));
+                                      lkg_buf_text(&names));
 }
 
 int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
 {
-        struct lkg_tool_node *node = lkg_tool_own(malloc(sizeof(*node)));
+        struct lkg_tool_node *node = lkg_must(malloc(sizeof(*node)));
         const struct lkg_config_component *component;
         int status;
 

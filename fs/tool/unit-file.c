@@ -49,7 +49,7 @@ int lkg_root_read(int rootfd, const char *path, char **ret, size_t *ret_size)
                 return fd;
         if (fstat(fd, &st) < 0)
                 return -errno;
-        return S_ISREG(st.st_mode) ? lkg_read_file(fd, BYTES_MAX, ret, ret_size, NULL) : -EINVAL;
+        return S_ISREG(st.st_mode) ? lkg_tool_read(fd, BYTES_MAX, ret, ret_size) : -EINVAL;
 }
 
 /* ---- words ---- */
@@ -80,25 +80,17 @@ static bool next_word(const char **at, struct lkg_buf *word, bool *ret_quoted)
         return true;
 }
 
-static const char *variable(const struct lkg_strings *environment, const char *name, size_t size)
+/* The last one counts. Without a value it is empty, as in systemd; the caller may want to know. */
+static const char *value_of(struct reading *r, const char *name, size_t size)
 {
-        for (size_t i = environment->n_items; i > 0; i--) {
-                const char *item = environment->items[i - 1];
+        for (size_t i = r->environment.n_items; i > 0; i--) {
+                const char *item = r->environment.items[i - 1];
 
                 if (strncmp(item, name, size) == 0 && item[size] == '=')
                         return item + size + 1;
         }
-        return NULL;
-}
-
-/* Without a value it is empty, as in systemd; the caller may want to know. */
-static const char *value_of(struct reading *r, const char *name, size_t size)
-{
-        const char *value = variable(&r->environment, name, size);
-
-        if (!value)
-                (void)lkg_tool_need(lkg_strings_add(&r->unit->lacking, name, size));
-        return value ? value : "";
+        (void)lkg_need(lkg_strings_add(&r->unit->lacking, name, size));
+        return "";
 }
 
 static size_t name_length(const char *text)
@@ -126,7 +118,7 @@ static void add_filled(struct reading *r, const char *text)
                         lkg_buf_putc(&word, *p);
                 }
         }
-        lkg_tool_add_word(&r->unit->words, lkg_tool_text(&word));
+        lkg_tool_add_word(&r->unit->words, lkg_buf_text(&word));
 }
 
 static void add_words(struct lkg_strings *words, const char *value)
@@ -135,7 +127,7 @@ static void add_words(struct lkg_strings *words, const char *value)
         bool quoted;
 
         while (next_word(&value, &word, &quoted))
-                lkg_tool_add_word(words, lkg_tool_text(&word));
+                lkg_tool_add_word(words, lkg_buf_text(&word));
 }
 
 /* A word $NAME becomes as many words as its value has. */
@@ -147,7 +139,7 @@ static void fill_words(struct reading *r)
 
         at += strspn(at, "-@:+!");
         while (next_word(&at, &word, &quoted)) {
-                const char *text = lkg_tool_text(&word);
+                const char *text = lkg_buf_text(&word);
                 size_t n = !quoted && *text == '$' ? name_length(text + 1) : 0;
 
                 if (n && word.size == n + 1)
@@ -203,7 +195,7 @@ static void parse_environment_file(struct reading *r, const char *text)
                 lkg_buf_append(&line, text, n + 1);
                 text += n + 1;
                 read_value(&text, &line);
-                lkg_tool_add_word(&r->environment, lkg_tool_text(&line));
+                lkg_tool_add_word(&r->environment, lkg_buf_text(&line));
         }
 }
 
@@ -212,7 +204,7 @@ static int read_environment_files(struct reading *r)
         for (size_t i = 0; i < r->environment_files.n_items; i++) {
                 const char *path = r->environment_files.items[i];
                 bool optional = *path == '-';
-                LKG_CLEANUP(lkg_freep) char *text = NULL;
+                char *text = NULL;
                 size_t size;
                 int status;
 
@@ -251,8 +243,7 @@ static void assign(struct reading *r, const char *key, const char *value)
                 else
                         clear(&r->environment_files);
         } else if (strcmp(key, "ExecStart") == 0) {
-                free(unit->exec_start);
-                unit->exec_start = *value ? lkg_tool_format("%s", value) : NULL;
+                unit->exec_start = *value ? lkg_tool_cut(value, strlen(value)) : NULL;
                 unit->n_exec_start = *value ? unit->n_exec_start + 1 : 0;
         }
 }
@@ -282,7 +273,7 @@ static bool next_line(const char **at, struct lkg_buf *line)
                         lkg_buf_putc(line, ' ');
                 lkg_buf_append(line, p, n);
         } while (more && **at);
-        (void)lkg_tool_text(line);
+        (void)lkg_buf_text(line);
         return true;
 }
 
@@ -308,7 +299,7 @@ static void parse_unit(struct reading *r, const char *text)
 
 static int read_unit_file(struct reading *r, const char *path)
 {
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char *text = NULL;
         size_t size;
         int status = lkg_root_read(r->rootfd, path, &text, &size);
 
@@ -326,9 +317,8 @@ static int read_unit_file(struct reading *r, const char *path)
 static int compare_names(const void *a, const void *b)
 {
         const char *const *x = a, *const *y = b;
-        const char *p = strrchr(*x, '/'), *q = strrchr(*y, '/');
 
-        return strcmp(p ? p : *x, q ? q : *y);
+        return strcmp(strrchr(*x, '/'), strrchr(*y, '/'));
 }
 
 static bool has_name(const struct lkg_strings *paths, const char *name)
@@ -342,7 +332,7 @@ static bool has_name(const struct lkg_strings *paths, const char *name)
 static int list_dropins(const struct reading *r, const char *directory, const char *name,
                         const char *without, struct lkg_strings *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s/%s.d", directory, name);
+        char *path = lkg_tool_format("%s/%s.d", directory, name);
         int fd = lkg_root_open(r->rootfd, path, O_RDONLY | O_DIRECTORY);
         DIR *dir;
         if (fd < 0)
@@ -353,7 +343,7 @@ static int list_dropins(const struct reading *r, const char *directory, const ch
                 return -errno;
         }
         for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-                LKG_CLEANUP(lkg_freep) char *item = lkg_tool_format("%s/%s", path, e->d_name);
+                char *item = lkg_tool_format("%s/%s", path, e->d_name);
                 size_t n = strlen(e->d_name);
 
                 if (*e->d_name == '.' || n < 6 || strcmp(e->d_name + n - 5, ".conf") != 0 ||
@@ -389,12 +379,8 @@ int lkg_unit_file_read(int rootfd, const char *name, const char *without, struct
         struct reading r = { .rootfd = rootfd, .unit = &unit, .err = err };
         int status = -ENOENT;
 
-        for (size_t i = 0; status == -ENOENT && i < LKG_ARRAY_SIZE(directories); i++) {
-                char path[300];
-
-                (void)snprintf(path, sizeof(path), "%s/%.200s", directories[i], name);
-                status = read_unit_file(&r, path);
-        }
+        for (size_t i = 0; status == -ENOENT && i < LKG_ARRAY_SIZE(directories); i++)
+                status = read_unit_file(&r, lkg_tool_format("%s/%.200s", directories[i], name));
         if (status == 0)
                 status = read_dropins(&r, name, without);
         if (status == 0)
@@ -412,7 +398,6 @@ int lkg_unit_file_read(int rootfd, const char *name, const char *without, struct
 
 void lkg_unit_file_deinit(struct lkg_unit_on_disk *unit)
 {
-        free(unit->exec_start);
         lkg_strings_deinit(&unit->words);
         lkg_strings_deinit(&unit->files);
         lkg_strings_deinit(&unit->lacking);

@@ -14,25 +14,48 @@ void lkg_tool_no_memory(void)
         _exit(LKG_TOOL_FAILED);
 }
 
-void *lkg_tool_own(void *p)
+static struct {
+        void **items;
+        size_t n, n_allocated;
+} kept;
+
+void *lkg_tool_keep(void *p)
 {
-        if (!p)
-                lkg_no_memory();
-        return p;
+        (void)lkg_must(p);
+        (void)lkg_need(LKG_RESERVE(kept.items, kept.n, kept.n_allocated));
+        return kept.items[kept.n++] = p;
 }
 
-int lkg_tool_need(int r)
+size_t lkg_tool_kept(void)
 {
-        if (r == -ENOMEM)
-                lkg_no_memory();
-        return r;
+        return kept.n;
+}
+
+void lkg_tool_let_go(size_t n)
+{
+        while (kept.n > n)
+                free(kept.items[--kept.n]);
 }
 
 char *lkg_tool_vformat(const char *fmt, va_list ap)
 {
         char *text = NULL;
 
-        return vasprintf(&text, fmt, ap) < 0 ? lkg_tool_own(NULL) : text;
+        return lkg_tool_keep(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
+}
+
+char *lkg_tool_cut(const char *text, size_t size)
+{
+        return lkg_tool_keep(strndup(text, size));
+}
+
+int lkg_tool_read(int fd, size_t max, char **ret, size_t *ret_size)
+{
+        int r = lkg_need(lkg_read_file(fd, max, ret, ret_size, NULL));
+
+        if (r == 0)
+                (void)lkg_tool_keep(*ret);
+        return r;
 }
 
 char *lkg_tool_format(const char *fmt, ...)
@@ -46,20 +69,11 @@ char *lkg_tool_format(const char *fmt, ...)
         return text;
 }
 
-const char *lkg_tool_text(struct lkg_buf *buf)
-{
-        lkg_buf_putc(buf, '\0');
-        if (lkg_buf_failed(buf))
-                lkg_no_memory();
-        buf->size--;
-        return buf->data;
-}
-
 /* ---- words ---- */
 
 void lkg_tool_add_word(struct lkg_strings *words, const char *word)
 {
-        (void)lkg_tool_need(lkg_strings_add(words, word, strlen(word)));
+        (void)lkg_need(lkg_strings_add(words, word, strlen(word)));
 }
 
 bool lkg_tool_has_word(const struct lkg_strings *words, const char *word)
@@ -76,20 +90,20 @@ char *lkg_tool_join(const struct lkg_strings *words)
 
         for (size_t i = 0; i < words->n_items; i++)
                 lkg_buf_printf(&buf, "%s%s", i ? ", " : "", words->items[i]);
-        (void)lkg_tool_text(&buf);
-        return lkg_tool_own(lkg_buf_steal(&buf, NULL));
+        (void)lkg_buf_text(&buf);
+        return lkg_tool_keep(lkg_buf_steal(&buf, NULL));
 }
 
 /* ---- building ---- */
 
 struct lkg_value *lkg_tool_map(void)
 {
-        return lkg_tool_own(lkg_value_new_map(NULL, 0, 0));
+        return lkg_must(lkg_value_new_map(NULL, 0, 0));
 }
 
 struct lkg_value *lkg_tool_list(void)
 {
-        return lkg_tool_own(lkg_value_new_list(NULL, 0, 0));
+        return lkg_must(lkg_value_new_list(NULL, 0, 0));
 }
 
 void lkg_tool_map_value(struct lkg_value *map, const char *key, struct lkg_value *value)
@@ -115,8 +129,8 @@ struct lkg_value *lkg_tool_string(const char *text)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_buf_utf8(&buf, text, strlen(text)); /* a file may have any name */
-        (void)lkg_tool_text(&buf);
-        return lkg_tool_own(lkg_value_new_string(buf.data, buf.size, NULL, 0, 0));
+        (void)lkg_buf_text(&buf);
+        return lkg_must(lkg_value_new_string(buf.data, buf.size, NULL, 0, 0));
 }
 
 struct lkg_value *lkg_tool_number(uint64_t number)
@@ -124,12 +138,12 @@ struct lkg_value *lkg_tool_number(uint64_t number)
         char text[24];
 
         (void)snprintf(text, sizeof(text), "%" PRIu64, number);
-        return lkg_tool_own(lkg_value_new_number(text, NULL, 0, 0));
+        return lkg_must(lkg_value_new_number(text, NULL, 0, 0));
 }
 
 struct lkg_value *lkg_tool_bool(bool b)
 {
-        return lkg_tool_own(lkg_value_new_bool(b, NULL, 0, 0));
+        return lkg_must(lkg_value_new_bool(b, NULL, 0, 0));
 }
 
 struct lkg_value *lkg_tool_map_of(const char *key, ...)
@@ -153,15 +167,34 @@ void lkg_tool_map_string(struct lkg_value *map, const char *key, const char *tex
                 lkg_tool_map_value(map, key, lkg_tool_string(text));
 }
 
-void lkg_tool_map_text(struct lkg_value *map, const char *key, const char *fmt, ...)
+struct lkg_value *lkg_tool_texts(struct lkg_value *map, const char *key, ...)
 {
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
         va_list ap;
 
-        va_start(ap, fmt);
-        text = lkg_tool_vformat(fmt, ap);
+        va_start(ap, key);
+        for (; key; key = va_arg(ap, const char *))
+                lkg_tool_map_string(map, key, va_arg(ap, const char *));
         va_end(ap);
-        lkg_tool_map_string(map, key, text);
+        return map;
+}
+
+struct lkg_value *lkg_tool_bools(struct lkg_value *map, const char *key, ...)
+{
+        va_list ap;
+
+        va_start(ap, key);
+        for (; key; key = va_arg(ap, const char *))
+                lkg_tool_map_bool(map, key, va_arg(ap, int));
+        va_end(ap);
+        return map;
+}
+
+struct lkg_value *lkg_tool_map_list(struct lkg_value *map, const char *key)
+{
+        struct lkg_value *list = lkg_tool_list();
+
+        lkg_tool_map_value(map, key, list);
+        return list;
 }
 
 void lkg_tool_map_number(struct lkg_value *map, const char *key, uint64_t number)
@@ -225,6 +258,13 @@ size_t lkg_tool_items(const struct lkg_value *map, const char *key, const struct
         return *ret && lkg_value_type(*ret) == LKG_LIST ? lkg_value_size(*ret) : 0;
 }
 
+struct lkg_value *lkg_tool_item(const struct lkg_value *map, const char *key, size_t i)
+{
+        const struct lkg_value *list;
+
+        return i < lkg_tool_items(map, key, &list) ? lkg_list_get(list, i) : NULL;
+}
+
 bool lkg_tool_next_line(const char **text, const char **ret, size_t *ret_size)
 {
         if (!**text)
@@ -242,7 +282,7 @@ struct lkg_value *lkg_tool_pairs(const char *text)
         size_t size;
 
         while (lkg_tool_next_line(&text, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *key = lkg_tool_own(strndup(line, size));
+                char *key = lkg_tool_cut(line, size);
                 char *value = strchr(key, '=');
 
                 if (!value || !value[1])
@@ -261,7 +301,7 @@ struct lkg_value *lkg_tool_rows(const char *text, const char *const *keys, size_
         size_t size;
 
         while (lkg_tool_next_line(&text, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+                char *copy = lkg_tool_cut(line, size);
                 struct lkg_value *item;
                 char *rest = copy;
 
@@ -280,7 +320,7 @@ struct lkg_value *lkg_tool_decode(const char *text)
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         struct lkg_value *value = NULL;
 
-        (void)lkg_tool_need(lkg_decode_json(text, strlen(text), 0, NULL, &ignored, &value));
+        (void)lkg_need(lkg_decode_json(text, strlen(text), 0, NULL, &ignored, &value));
         return value;
 }
 
@@ -319,14 +359,11 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
 
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
-                struct lkg_value *item = lkg_tool_map();
+                struct lkg_value *item = lkg_tool_texts(
+                        lkg_tool_map(), "severity", lkg_severity_name(f->severity), "class",
+                        class_of ? class_of(f) : NULL, "text", f->text, "file", f->file, NULL);
 
-                lkg_tool_map_string(item, "severity", lkg_severity_name(f->severity));
-                lkg_tool_map_text(item, "code", "LKG%04u", f->code);
-                if (class_of)
-                        lkg_tool_map_string(item, "class", class_of(f));
-                lkg_tool_map_string(item, "text", f->text);
-                lkg_tool_map_string(item, "file", f->file);
+                lkg_tool_map_string(item, "code", lkg_tool_format("LKG%04u", f->code));
                 if (f->file && f->line) {
                         lkg_tool_map_number(item, "line", f->line);
                         lkg_tool_map_number(item, "column", f->column ? f->column : 1);
@@ -367,11 +404,11 @@ static void take_finding(const struct lkg_value *item, struct lkg_report *ret)
 
 bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret)
 {
-        const struct lkg_value *list;
-        size_t n = lkg_tool_items(map, "findings", &list);
+        const struct lkg_value *list, *item;
 
-        for (size_t i = 0; i < n; i++)
-                take_finding(lkg_list_get(list, i), ret);
+        (void)lkg_tool_items(map, "findings", &list);
+        for (size_t i = 0; (item = lkg_tool_item(map, "findings", i)); i++)
+                take_finding(item, ret);
         if (map)
                 ret->n_dropped += lkg_record_number(map, "notListed", 0);
         return list && lkg_value_type(list) == LKG_LIST;

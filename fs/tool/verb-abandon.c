@@ -22,62 +22,49 @@ struct leaving {
 
 /* ---- what is served ---- */
 
-/* The file of the view, whatever is held or comes from a ConfigMap. Return: 1; 0: there is no view; -errno. */
-static int read_view(const struct leaving *l, struct lkg_value **ret)
+/* The file of the view, whatever is held or comes from a ConfigMap. NULL: there is no view. */
+static struct lkg_value *read_view(const struct leaving *l)
 {
+        const char *path = lkg_tool_format("%s%s/%s", l->look.root, l->record.mount_point, l->record.file);
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        struct lkg_value *doc = NULL;
+        char *text;
         size_t size;
         int r;
 
-        path = lkg_tool_format("%s%s/%s", l->look.root, l->record.mount_point, l->record.file);
-        fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0 || fgetxattr(fd, XATTR_GENERATION, NULL, 0) <= 0)
-                return 0;
-        r = lkg_read_file(fd, LKG_DOC_BYTES_MAX, &text, &size, NULL);
+                return NULL;
+        r = lkg_tool_read(fd, LKG_DOC_BYTES_MAX, &text, &size);
         if (r == 0)
-                r = lkg_decode(text, size, lkg_detect_format(text, size), 0, NULL, &report, ret);
-        return r < 0 ? r : 1;
+                r = lkg_decode(text, size, lkg_detect_format(text, size), 0, NULL, &report, &doc);
+        if (r < 0)
+                lkg_tool_end(l->tool, LKG_TOOL_FAILED, "read the view: %s", strerror(-r));
+        return doc;
 }
 
-static int read_served(const struct leaving *l, struct lkg_value **ret)
+static struct lkg_value *read_served(const struct leaving *l)
 {
-        LKG_CLEANUP(lkg_freep) char *config = NULL;
-        enum lkg_format format;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf below = LKG_BUF_INIT;
+        struct lkg_value *doc = read_view(l);
+        char *config;
         size_t size;
-        int r = read_view(l, ret);
+        int r;
 
-        if (r < 0)
-                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "read the view: %s", strerror(-r));
-        if (r > 0)
-                return LKG_TOOL_OK;
+        if (doc)
+                return doc;
         r = lkg_root_read(l->look.rootfd, LKG_ADOPT_CONFIG, &config, &size);
         if (r < 0)
-                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "read '%s" LKG_ADOPT_CONFIG "': %s",
-                                     l->look.root, strerror(-r));
+                lkg_tool_end(l->tool, LKG_TOOL_FAILED, "read '%s" LKG_ADOPT_CONFIG "': %s", l->look.root,
+                             strerror(-r));
         if (!*l->look.root)
-                return lkg_adopt_merge(&l->look, l->record.source, config, ret, &format);
+                return lkg_adopt_merge(&l->look, l->record.source, config);
         /* The paths in the file are those of the node; below --root, what adopt would write is judged. */
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf below = LKG_BUF_INIT;
-
         lkg_plan_config(&l->look, &l->record, l->look.root, &below);
-        return lkg_adopt_merge(&l->look, l->record.source, lkg_tool_text(&below), ret, &format);
+        return lkg_adopt_merge(&l->look, l->record.source, lkg_buf_text(&below));
 }
 
 /* ---- baking ---- */
-
-static int format_of_base(const struct leaving *l, enum lkg_format *ret)
-{
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        size_t size;
-        int r = lkg_root_read(l->look.rootfd, l->look.base, &text, &size);
-
-        if (r == 0)
-                *ret = lkg_detect_format(text, size);
-        return r;
-}
 
 /* Drop-ins that the kubelet reads itself apply to the new base, too: is the result what is served? */
 static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
@@ -93,58 +80,47 @@ static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
         return lkg_tool_print(&diff, LKG_TOOL_DIFFERENT);
 }
 
+/* In the format of the present one. */
 static int write_base(const struct leaving *l, const struct lkg_value *served)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *aside = lkg_tool_format("%s" ASIDE, l->look.base);
-        enum lkg_format format = LKG_FORMAT_YAML;
-        int r = format_of_base(l, &format);
+        const char *root = l->look.root, *base = l->look.base, *aside = lkg_tool_format("%s" ASIDE, base);
+        char *present;
+        size_t size;
+        int r = lkg_root_read(l->look.rootfd, base, &present, &size);
 
         if (r < 0)
-                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "'%s%s': %s", l->look.root, l->look.base,
-                                     strerror(-r));
-        lkg_render(served, format, &text);
-        (void)lkg_tool_text(&text);
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "'%s%s': %s", root, base, strerror(-r));
+        lkg_render(served, lkg_detect_format(present, size), &text);
+        (void)lkg_buf_text(&text);
         if (lkg_root_exists(l->look.rootfd, aside))
                 return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
                                      "'%s%s' is in the way: the base would be kept there; move it away",
-                                     l->look.root, aside);
-        if (lkg_adopt_replace(&l->look, l->look.base, ASIDE, text.data, text.size) != LKG_TOOL_OK)
+                                     root, aside);
+        if (lkg_adopt_replace(&l->look, base, ASIDE, text.data, text.size) != LKG_TOOL_OK)
                 return LKG_TOOL_FAILED;
-        lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%s", l->look.root,
-                      l->look.base, l->look.root, aside);
+        lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%s", root, base, root,
+                      aside);
         return LKG_TOOL_OK;
 }
 
-/* @ret_diff: what the kubelet would lose without baking */
-static int compare(const struct leaving *l, struct lkg_value **ret_served, struct lkg_value **ret_wanted,
-                   struct lkg_buf *ret_diff)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
-        int status = read_served(l, ret_served);
-
-        if (status == LKG_TOOL_OK)
-                status = lkg_adopt_effective(&l->look, *ret_served, ret_wanted);
-        if (status == LKG_TOOL_OK)
-                status = lkg_adopt_before(&l->look, &before);
-        if (status != LKG_TOOL_OK)
-                return status;
-        (void)lkg_adopt_diff("the kubelet without lkgfs", before, "served", *ret_wanted, ret_diff);
-        return LKG_TOOL_OK;
-}
-
+/* What the kubelet would lose is written to its base. */
 static int bake(const struct leaving *l)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *wanted = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
         int status;
 
         if (!l->known || !lkg_root_exists(l->look.rootfd, LKG_ADOPT_KUBELET))
                 return LKG_TOOL_OK; /* done by an earlier run */
-        status = compare(l, &served, &wanted, &diff);
+        served = read_served(l);
+        wanted = lkg_adopt_effective(&l->look, served);
+        status = lkg_adopt_before(&l->look, &before);
         if (status != LKG_TOOL_OK)
                 return status;
+        (void)lkg_adopt_diff("the kubelet without lkgfs", before, "served", wanted, &diff);
         if (l->tool->options.adopt.dry_run) {
                 if (diff.size)
                         lkg_buf_printf(&diff, "This is written to %s, which is kept as %s" ASIDE ".\n",

@@ -9,24 +9,16 @@
  */
 #include "adopt.h"
 
-/* A file before this run, for --over; without a record a failure just goes back. */
-struct earlier {
-        char *text; /* NULL = there was none, or it is a directory */
-        size_t size;
-};
-
 struct adoption {
         const struct lkg_tool *tool;
         struct lkg_adopt_node look;
         struct lkg_adopt_plan plan, old; /* old: of the record; without files if there is none */
-        struct earlier *earlier;         /* one per file of the plan; then the record */
-        bool over;                       /* there is a record */
+        char **earlier; /* for --over, each file of the plan, then the record, as it is: NULL = there is none, or a directory */
+        bool over; /* there is a record */
 };
 
 static void adoption_deinit(struct adoption *a)
 {
-        for (size_t i = 0; a->earlier && i <= a->plan.n_files; i++)
-                free(a->earlier[i].text);
         free(a->earlier);
         lkg_plan_deinit(&a->plan);
         lkg_plan_deinit(&a->old);
@@ -87,23 +79,20 @@ static void put_files(const struct adoption *a, struct lkg_buf *buf)
 
 /* ---- judging ---- */
 
-/* Return: LKG_TOOL_OK: no difference; LKG_TOOL_DIFFERENT after a message, unless --force; @diff is filled in. */
+/* Return: LKG_TOOL_OK: no difference; LKG_TOOL_DIFFERENT: @diff has it; another status after a message. */
 static int compare(const struct adoption *a, struct lkg_buf *diff)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf config = LKG_BUF_INIT;
-        enum lkg_format format;
         int status = lkg_adopt_before(&a->look, &before);
 
-        lkg_plan_config(&a->look, &a->plan, a->look.root, &config);
-        if (status == LKG_TOOL_OK)
-                status = lkg_adopt_merge(&a->look, a->plan.source, lkg_tool_text(&config), &served, &format);
-        if (status == LKG_TOOL_OK)
-                status = lkg_adopt_effective(&a->look, served, &after);
         if (status != LKG_TOOL_OK)
                 return status;
+        lkg_plan_config(&a->look, &a->plan, a->look.root, &config);
+        served = lkg_adopt_merge(&a->look, a->plan.source, lkg_buf_text(&config));
+        after = lkg_adopt_effective(&a->look, served);
         return lkg_adopt_diff("the kubelet now", before, "the kubelet with lkgfs", after, diff)
                        ? LKG_TOOL_DIFFERENT
                        : LKG_TOOL_OK;
@@ -124,20 +113,19 @@ static int show(const struct adoption *a, int compared, const struct lkg_buf *di
 
 /* ---- what an earlier adoption has written ---- */
 
-static void insert_first(struct lkg_adopt_plan *plan, struct lkg_adopt_file *file)
+static void insert_first(struct lkg_adopt_plan *plan, const struct lkg_adopt_file *file)
 {
-        (void)lkg_tool_need(LKG_GROW(plan->files, plan->n_files));
+        (void)lkg_need(LKG_GROW(plan->files, plan->n_files));
         memmove(plan->files + 1, plan->files, plan->n_files * sizeof(*plan->files));
         plan->files[0] = *file;
         plan->n_files++;
-        file->path = NULL;
 }
 
 /* What was kept aside stays kept; directories stay ours; other old files are removed at the end. */
-static void carry_over(struct lkg_adopt_plan *plan, struct lkg_adopt_plan *old)
+static void carry_over(struct lkg_adopt_plan *plan, const struct lkg_adopt_plan *old)
 {
         for (size_t i = old->n_files; i > 0; i--) {
-                struct lkg_adopt_file *file = &old->files[i - 1];
+                const struct lkg_adopt_file *file = &old->files[i - 1];
                 bool found = false;
 
                 for (size_t k = 0; k < plan->n_files; k++) {
@@ -151,20 +139,22 @@ static void carry_over(struct lkg_adopt_plan *plan, struct lkg_adopt_plan *old)
         }
 }
 
-static int read_earlier(struct adoption *a)
+static void read_earlier(struct adoption *a)
 {
-        a->earlier = lkg_tool_own(calloc(a->plan.n_files + 1, sizeof(*a->earlier)));
+        size_t size;
+
+        a->earlier = lkg_must(calloc(a->plan.n_files + 1, sizeof(*a->earlier)));
         for (size_t i = 0; a->over && i <= a->plan.n_files; i++) {
-                const char *path = i < a->plan.n_files ? a->plan.files[i].path : LKG_ADOPT_RECORD;
-                int r = i < a->plan.n_files && !*a->plan.files[i].sha256
+                const struct lkg_adopt_file *file = i < a->plan.n_files ? &a->plan.files[i] : NULL;
+                int r = file && !*file->sha256
                                 ? -ENOENT
-                                : lkg_root_read(a->look.rootfd, path, &a->earlier[i].text,
-                                                &a->earlier[i].size);
+                                : lkg_root_read(a->look.rootfd, file ? file->path : LKG_ADOPT_RECORD,
+                                                &a->earlier[i], &size);
 
                 if (r < 0 && r != -ENOENT)
-                        return r;
+                        lkg_tool_end(a->tool, LKG_TOOL_FAILED,
+                                     "the files of the earlier adoption cannot be read");
         }
-        return 0;
 }
 
 /* ---- doing ---- */
@@ -180,8 +170,8 @@ static void go_back(const struct adoption *a, size_t n_made, bool started)
                 const struct lkg_adopt_file *file = &a->plan.files[i - 1];
                 struct lkg_adopt_file old = *file;
 
-                if (a->over && a->earlier[i - 1].text) {
-                        old.text = a->earlier[i - 1].text;
+                if (a->over && a->earlier[i - 1]) {
+                        old.text = a->earlier[i - 1];
                         old.kept = false;
                         (void)lkg_adopt_make(&a->look, &old);
                 } else if (!a->over || file->text) {
@@ -198,7 +188,7 @@ static void go_back(const struct adoption *a, size_t n_made, bool started)
 /* Started and ready means served; this looks at the file itself. */
 static int start_view(const struct adoption *a)
 {
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        const char *path = lkg_tool_format("%s/%s", a->plan.mount_point, a->plan.file);
         int status = lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
 
         if (status == LKG_TOOL_OK)
@@ -207,7 +197,6 @@ static int start_view(const struct adoption *a)
                 status = lkg_adopt_systemctl(&a->look, RESTART);
         if (status != LKG_TOOL_OK || !lkg_adopt_live(&a->look))
                 return status;
-        path = lkg_tool_format("%s/%s", a->plan.mount_point, a->plan.file);
         return access(path, R_OK) == 0
                        ? LKG_TOOL_OK
                        : lkg_tool_fail(a->tool, LKG_TOOL_FAILED,
@@ -267,9 +256,7 @@ static int apply(struct adoption *a)
         size_t n_made = 0;
         int status;
 
-        if (read_earlier(a) < 0)
-                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED,
-                                     "the files of the earlier adoption cannot be read");
+        read_earlier(a);
         if (!fresh && lkg_adopt_record_write(&a->look, &a->plan) != LKG_TOOL_OK)
                 return LKG_TOOL_FAILED;
         status = make_files(a, &n_made, &started);
@@ -283,9 +270,9 @@ static int apply(struct adoption *a)
                 for (size_t i = n_made; fresh && i > 0; i--)
                         if (!*a->plan.files[i - 1].sha256)
                                 (void)lkg_adopt_unmake(&a->look, &a->plan.files[i - 1], &kept);
-        } else if (a->earlier[a->plan.n_files].text) {
-                const struct lkg_adopt_file record = { .path = (char *)(uintptr_t)LKG_ADOPT_RECORD,
-                                                       .text = a->earlier[a->plan.n_files].text };
+        } else if (a->earlier[a->plan.n_files]) {
+                const struct lkg_adopt_file record = { .path = LKG_ADOPT_RECORD,
+                                                       .text = a->earlier[a->plan.n_files] };
 
                 (void)lkg_adopt_make(&a->look, &record);
         }

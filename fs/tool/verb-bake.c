@@ -32,20 +32,19 @@ struct bake {
 
 static void bake_deinit(struct bake *bake)
 {
-        for (size_t i = 0; i < bake->n_files; i++) {
-                free(bake->files[i].name);
+        for (size_t i = 0; i < bake->n_files; i++)
                 lkg_buf_deinit(&bake->files[i].text);
-        }
         free(bake->files);
         (void)lkg_close(bake->dirfd);
 }
 
 static struct baked *add_file(struct bake *bake, const char *name)
 {
-        (void)lkg_tool_need(LKG_GROW(bake->files, bake->n_files));
-        bake->files[bake->n_files] = (struct baked){
-                .name = lkg_tool_format("%s", name), .mode = DEFAULT_MODE, .uid = (uid_t)-1, .gid = (gid_t)-1
-        };
+        (void)lkg_need(LKG_GROW(bake->files, bake->n_files));
+        bake->files[bake->n_files] = (struct baked){ .name = lkg_tool_cut(name, strlen(name)),
+                                                     .mode = DEFAULT_MODE,
+                                                     .uid = (uid_t)-1,
+                                                     .gid = (gid_t)-1 };
         return &bake->files[bake->n_files++];
 }
 
@@ -91,7 +90,7 @@ static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg
         int r;
 
         lkg_render(doc, format, &file->text);
-        r = lkg_tool_need(lkg_readback(doc, format, lkg_tool_text(&file->text), file->text.size, &err));
+        r = lkg_need(lkg_readback(doc, format, lkg_buf_text(&file->text), file->text.size, &err));
         if (r == LKG_READBACK_LEFT_OUT)
                 lkg_tool_note(bake->tool, "warning: %s [LKG2034]", err.message);
         return r < 0 ? lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
@@ -118,7 +117,6 @@ static int bake_sources(struct bake *bake)
                 return LKG_TOOL_DIFFERENT;
         slash = strrchr(base, '/');
         file = add_file(bake, slash ? slash + 1 : base);
-
         r = render(bake, sources.candidate->doc, sources.candidate->format, file);
         return r == LKG_TOOL_OK ? write_files(bake) : r;
 }
@@ -128,7 +126,7 @@ static int bake_view_file(struct bake *bake, int fd, const char *name)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char *data = NULL;
         struct lkg_error err = { 0 };
         enum lkg_format format;
         struct baked *file;
@@ -139,13 +137,13 @@ static int bake_view_file(struct bake *bake, int fd, const char *name)
         if (lkg_read_file(fd, LKG_DOC_BYTES_MAX, &data, &size, &err) < 0 || fstat(fd, &st) < 0)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "read '%s': %s", name,
                                      *err.message ? err.message : strerror(errno));
+        (void)lkg_tool_keep(data);
         format = lkg_detect_format(data, size);
         if (lkg_decode(data, size, format, 0, NULL, &report, &doc) < 0) {
                 lkg_tool_print_findings(bake->tool, STDERR_FILENO, &report);
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s' cannot be read", name);
         }
         file = add_file(bake, name);
-
         r = render(bake, doc, format, file);
         if (r != LKG_TOOL_OK)
                 return r;
@@ -194,7 +192,7 @@ static int bake_directory(struct bake *bake, const char *mountpoint, const char 
 static int bake_view(struct bake *bake)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_freep) char *sha256 = NULL;
+        char *sha256 = NULL;
         int r;
 
         lkg_view_open(bake->tool, bake->tool->options.component, &view);

@@ -32,7 +32,8 @@ static bool at_or_below(const char *path, const char *field, char separator)
         return strncmp(path, field, n) == 0 && (path[n] == '\0' || path[n] == separator);
 }
 
-bool lkg_blame_matches(const char *pointer, const char *field)
+/* Is @pointer (a JSON pointer) at or below @field (dotted, or a JSON pointer)? */
+static bool matches(const char *pointer, const char *field)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf dotted = LKG_BUF_INIT;
 
@@ -66,7 +67,7 @@ static int print_rows(const struct lkg_tool *tool, const char *origin)
         for (size_t i = 0; i < lkg_value_size(rows); i++) {
                 struct lkg_value *row = lkg_list_get(rows, i);
 
-                if (field && !lkg_blame_matches(lkg_tool_word(row, "field"), field))
+                if (field && !matches(lkg_tool_word(row, "field"), field))
                         continue;
                 lkg_tool_append(list, lkg_value_ref(row));
                 put_row(row, colour, &buf);
@@ -80,7 +81,7 @@ static int print_rows(const struct lkg_tool *tool, const char *origin)
 static int blame_view(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_freep) char *tsv = NULL;
+        char *tsv;
         int r;
 
         lkg_view_open(tool, true, &view);
@@ -103,8 +104,8 @@ static bool names(const char *text, const char *place)
 static bool is_about(const struct lkg_finding *finding, const char *field, const struct lkg_value *origin)
 {
         const char *word = *finding->text == '"' ? finding->text + 1 : finding->text;
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_own(strndup(word, strcspn(word, ":\" ")));
-        LKG_CLEANUP(lkg_freep) char *place = NULL;
+        char *path = lkg_tool_cut(word, strcspn(word, ":\" "));
+        const char *place;
 
         if (*field != '/' && at_or_below(path, field, '.'))
                 return true;
@@ -114,7 +115,7 @@ static bool is_about(const struct lkg_finding *finding, const char *field, const
         for (size_t i = 0; i < lkg_value_size(origin); i++) {
                 const struct lkg_value *row = lkg_list_get(origin, i);
 
-                if (lkg_blame_matches(lkg_tool_word(row, "field"), field) &&
+                if (matches(lkg_tool_word(row, "field"), field) &&
                     (names(lkg_tool_word(row, "where"), place) ||
                      names(lkg_tool_word(row, "shadows"), place)))
                         return true;
@@ -152,6 +153,6 @@ int lkg_verb_blame(const struct lkg_tool *tool)
                 return r;
         if (sources.candidate->doc)
                 lkg_render_origin(sources.candidate->doc, &buf);
-        print_findings(tool, &sources.candidate->report, lkg_tool_text(&buf));
+        print_findings(tool, &sources.candidate->report, lkg_buf_text(&buf));
         return sources.candidate->doc ? print_rows(tool, buf.data) : LKG_TOOL_DIFFERENT;
 }

@@ -49,6 +49,13 @@ static int status_of(const struct lkg_tool *tool, const struct lkg_report *repor
         return report->n_severity[LKG_ERROR] || n > 0 ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
 }
 
+static void map_severities(struct lkg_value *map, const size_t n[static _LKG_SEVERITY_MAX])
+{
+        lkg_tool_map_number(map, "errors", n[LKG_ERROR]);
+        lkg_tool_map_number(map, "warnings", n[LKG_WARNING]);
+        lkg_tool_map_number(map, "notes", n[LKG_NOTE]);
+}
+
 static void put_counts(const struct lkg_tool *tool, struct lkg_value *map, const struct lkg_report *report,
                        const char *(*class_of)(const struct lkg_finding *finding))
 {
@@ -57,9 +64,7 @@ static void put_counts(const struct lkg_tool *tool, struct lkg_value *map, const
 
         whole.options.all |= class_of != NULL; /* a program picks by class */
         lkg_tool_arrange(&whole, report, &arranged);
-        lkg_tool_map_number(map, "errors", report->n_severity[LKG_ERROR]);
-        lkg_tool_map_number(map, "warnings", report->n_severity[LKG_WARNING]);
-        lkg_tool_map_number(map, "notes", report->n_severity[LKG_NOTE]);
+        map_severities(map, report->n_severity);
         lkg_tool_map_number(map, "notListed", arranged.n_dropped + arranged.n_folded);
         lkg_tool_map_value(map, "findings", lkg_tool_findings_value(&arranged, class_of));
 }
@@ -81,23 +86,6 @@ static void put_sources(const struct lkg_tool *tool, struct lkg_value *map,
                 lkg_tool_map_value(map, "changes", lkg_value_ref(sources->changes));
 }
 
-static void print_sources(const struct lkg_tool *tool, const struct lkg_tool_sources *sources)
-{
-        if (sources->upgraded_from)
-                lkg_tool_print_upgrade(tool, &sources->candidate->report);
-        else
-                lkg_tool_print_findings(tool, STDOUT_FILENO, &sources->candidate->report);
-}
-
-/* The release that is left, with what it takes. */
-static struct lkg_tool in_release(const struct lkg_tool *tool, unsigned release)
-{
-        struct lkg_tool ret = *tool;
-
-        ret.options.release = ret.options.runs = release;
-        return ret;
-}
-
 /* The layers of a component of this node, or (@node NULL) those that options name. */
 static int judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
                  const struct lkg_config_component *component, struct lkg_tool_sources *ret)
@@ -111,18 +99,21 @@ static int judge_now(const struct lkg_tool *tool, const struct lkg_tool_node *no
                      struct lkg_tool_sources *then)
 {
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources before = { .dirfd = -EBADF };
-        LKG_CLEANUP(lkg_freep) char *again = NULL; /* standard input can be read once */
-        struct lkg_tool now = in_release(tool, from);
+        const char *again = NULL; /* standard input can be read once */
+        struct lkg_tool now = *tool;
         const char **const paths[] = { &now.options.config, &now.options.instance_config };
         int status;
 
+        now.options.release = now.options.runs = from; /* with what it takes */
         if (then->directory)
                 again = lkg_tool_format("%s/-", then->directory);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++)
                 if (again && *paths[i] && lkg_tool_is_stdin(*paths[i]))
                         *paths[i] = again;
         status = judge(&now, node, component, &before);
-        return status == LKG_TOOL_OK ? lkg_tool_add_upgrade(tool, &before, then) : status;
+        if (status == LKG_TOOL_OK)
+                lkg_tool_add_upgrade(tool, &before, then);
+        return status;
 }
 
 static int load(const struct lkg_tool *tool, const struct lkg_tool_node *node,
@@ -197,8 +188,8 @@ static void add(struct checking *check, const char *key, const char *name,
                 return;
         }
         if (!check->list) {
-                if (sources)
-                        print_sources(check->tool, sources);
+                if (sources && sources->upgraded_from)
+                        lkg_tool_print_upgrade(check->tool, report);
                 else
                         lkg_tool_print_findings(check->tool, STDOUT_FILENO, report);
                 return;
@@ -226,9 +217,7 @@ static int print(struct checking *check)
                 return lkg_tool_print_value(lkg_list_get(check->list, 0), check->tool->options.format,
                                             check->status);
         map = lkg_tool_document();
-        lkg_tool_map_number(map, "errors", check->n[LKG_ERROR]);
-        lkg_tool_map_number(map, "warnings", check->n[LKG_WARNING]);
-        lkg_tool_map_number(map, "notes", check->n[LKG_NOTE]);
+        map_severities(map, check->n);
         lkg_tool_map_value(map, check->several, lkg_value_ref(check->list));
         return lkg_tool_print_map(check->tool, map, check->status);
 }
@@ -348,9 +337,7 @@ static void check_directory(struct checking *check, const char *path)
                 return;
         }
         for (int i = 0; i < n; i++) {
-                LKG_CLEANUP(lkg_freep) char *file = lkg_tool_format("%s/%s", path, entries[i]->d_name);
-
-                check_by_kind(check, file);
+                check_by_kind(check, lkg_tool_format("%s/%s", path, entries[i]->d_name));
                 free(entries[i]);
         }
         free(entries);
@@ -469,43 +456,31 @@ static int fetch(const struct lkg_tool *tool, struct lkg_reference *reference, s
         return LKG_TOOL_OK;
 }
 
-static int read_stdin(const struct lkg_tool *tool, struct lkg_buf *ret)
-{
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
-        struct lkg_error err = { 0 };
-        size_t size;
-
-        if (lkg_tool_read_input(tool->options.remote, &data, &size, &err) < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
-        lkg_buf_append(ret, data, size);
-        return LKG_TOOL_OK;
-}
-
-/* Without one the object itself may say which. */
-static bool names_key(const char *configmap)
-{
-        const char *slash = configmap ? strchr(configmap, '/') : NULL;
-
-        return slash && strchr(slash + 1, '/');
-}
-
 /* A ConfigMap in a cluster, or one on standard input that is judged twice. */
 static int check_text(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        const char *configmap = tool->options.checking.configmap,
+                   *name = configmap ? strchr(configmap, '/') : NULL;
         struct lkg_reference reference = { 0 };
         struct lkg_tool named = *tool;
-        int status;
+        struct lkg_error err = { 0 };
+        char *data;
+        int status = configmap ? fetch(tool, &reference, &text) : LKG_TOOL_OK;
 
-        status = tool->options.checking.configmap ? fetch(tool, &reference, &text) : read_stdin(tool, &text);
         if (status != LKG_TOOL_OK)
                 return status;
-        if (tool->options.checking.configmap)
-                named.options.remote = tool->options.checking.configmap;
-        if (names_key(tool->options.checking.configmap) && !named.options.remote_key)
+        if (configmap) {
+                named.options.remote = configmap;
+                named.remote_text = text.data;
+                named.remote_size = text.size;
+        } else if (lkg_tool_read_input(tool->options.remote, &data, &named.remote_size, &err) < 0) {
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        } else {
+                named.remote_text = data;
+        }
+        if (name && strchr(name + 1, '/') && !named.options.remote_key) /* else the object may say which */
                 named.options.remote_key = reference.key;
-        named.remote_text = text.data;
-        named.remote_size = text.size;
         return check_layers(&named);
 }
 

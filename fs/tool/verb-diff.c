@@ -52,24 +52,22 @@ static void put_changes(const struct lkg_value *before, const struct lkg_value *
 
 static void map_changes(struct lkg_value *map, const struct lkg_value *before, const struct lkg_value *after)
 {
-        struct lkg_value *list = lkg_tool_list();
+        struct lkg_value *list = lkg_tool_map_list(map, "changes");
         struct lkg_field_changes changes;
 
         find_changes(before, after, &changes);
         for (size_t i = 0; i < changes.n_items; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
                 const struct lkg_field_change *change = &changes.items[i];
-                struct lkg_value *item = lkg_tool_map();
+                const char *needs = change->field ? change->field->change : NULL;
 
                 lkg_tool_put_changed(change, &name);
-                lkg_tool_map_string(item, "field", lkg_tool_text(&name));
-                lkg_tool_map_string(item, "changeClass", lkg_change_class_name(change->change_class));
-                if (change->field && change->field->change)
-                        lkg_tool_map_string(item, "changeNeeds", strchr(change->field->change, ':') + 2);
-                lkg_tool_append(list, item);
+                lkg_tool_append(list,
+                                lkg_tool_texts(lkg_tool_map(), "field", lkg_buf_text(&name), "changeClass",
+                                               lkg_change_class_name(change->change_class), "changeNeeds",
+                                               needs ? strchr(needs, ':') + 2 : NULL, NULL));
         }
         lkg_field_changes_deinit(&changes);
-        lkg_tool_map_value(map, "changes", list);
 }
 
 /* ---- layers ---- */
@@ -80,8 +78,7 @@ static int diff_layer(const struct lkg_candidate *candidate, size_t i, struct lk
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf before = LKG_BUF_INIT, after = LKG_BUF_INIT;
         const struct lkg_layer_info *layer = &candidate->layers[i];
         struct lkg_buf *texts[] = { &before, &after };
-        LKG_CLEANUP(lkg_freep)
-        char *name = lkg_tool_format("%s %s", lkg_layer_role_name(layer->role), layer->file);
+        const char *name = lkg_tool_format("%s %s", lkg_layer_role_name(layer->role), layer->file);
 
         for (size_t k = 0; k < LKG_ARRAY_SIZE(texts); k++) {
                 LKG_CLEANUP(lkg_value_unrefp)
@@ -91,19 +88,8 @@ static int diff_layer(const struct lkg_candidate *candidate, size_t i, struct lk
                         return 0;
                 lkg_tool_render_masked(merged, candidate->format, texts[k]);
         }
-        return lkg_tool_need(lkg_render_diff(layer[-1].file, before.data, before.size, name, after.data,
-                                             after.size, ret));
-}
-
-static struct lkg_value *map_layer(const struct lkg_layer_info *layer, const char *diff)
-{
-        struct lkg_value *item = lkg_tool_map();
-
-        lkg_tool_map_string(item, "role", lkg_layer_role_name(layer->role));
-        lkg_tool_map_string(item, "name", layer->name);
-        lkg_tool_map_string(item, "file", layer->file);
-        lkg_tool_map_string(item, "diff", diff);
-        return item;
+        return lkg_need(lkg_render_diff(layer[-1].file, before.data, before.size, name, after.data,
+                                        after.size, ret));
 }
 
 static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate *candidate)
@@ -114,14 +100,15 @@ static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate 
 
         for (size_t i = 1; i < candidate->n_layers; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf one = LKG_BUF_INIT;
+                const struct lkg_layer_info *layer = &candidate->layers[i];
 
                 if (diff_layer(candidate, i, &one) <= 0)
                         continue;
                 status = LKG_TOOL_DIFFERENT;
-                if (lkg_tool_structured(tool))
-                        lkg_tool_append(list, map_layer(&candidate->layers[i], lkg_tool_text(&one)));
-                else
-                        lkg_tool_put_diff(tool, lkg_tool_text(&one), &buf);
+                lkg_tool_append(list, lkg_tool_texts(lkg_tool_map(), "role",
+                                                     lkg_layer_role_name(layer->role), "name", layer->name,
+                                                     "file", layer->file, "diff", lkg_buf_text(&one), NULL));
+                lkg_tool_put_diff(tool, one.data, &buf);
         }
         return lkg_tool_structured(tool) ? lkg_tool_print_listed(tool, NULL, "layers", list, status)
                                          : lkg_tool_print(&buf, status);
@@ -130,8 +117,8 @@ static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate 
 /* ---- reading two documents of the view ---- */
 
 struct compared {
-        char *name;   /* "generation 41" */
-        char *origin; /* of a generation; NULL = not read */
+        const char *name; /* "generation 41" */
+        char *origin;     /* of a generation; NULL = not read */
         struct lkg_value *doc;
         struct lkg_buf yaml;
 };
@@ -145,14 +132,10 @@ struct pair_of_documents {
 
 static void pair_deinit(struct pair_of_documents *c)
 {
-        struct compared *sides[] = { &c->from, &c->to };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(sides); i++) {
-                free(sides[i]->name);
-                free(sides[i]->origin);
-                lkg_value_unref(sides[i]->doc);
-                lkg_buf_deinit(&sides[i]->yaml);
-        }
+        lkg_value_unref(c->from.doc);
+        lkg_value_unref(c->to.doc);
+        lkg_buf_deinit(&c->from.yaml);
+        lkg_buf_deinit(&c->to.yaml);
         lkg_value_unref(c->mark);
         lkg_view_close(&c->view);
 }
@@ -178,7 +161,7 @@ static int find_name(const struct lkg_view *view, const char *path, const char *
                         : !found && strcmp(name, "origin") != 0 && strcmp(name, "meta.json") != 0)
                         found = name;
         }
-        *ret = found ? lkg_tool_format("%s", found) : NULL;
+        *ret = found ? lkg_tool_cut(found, strlen(found)) : NULL;
         return r < 0 || found ? r : -ENOENT;
 }
 
@@ -187,7 +170,7 @@ static bool read_compared(const struct pair_of_documents *c, const char *path, c
                           struct compared *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_freep) char *file = NULL, *text = NULL;
+        char *file = NULL, *text = NULL;
         int r = find_name(&c->view, path, end, &file);
 
         if (r == 0)
@@ -199,15 +182,14 @@ static bool read_compared(const struct pair_of_documents *c, const char *path, c
         if (r < 0)
                 lkg_tool_end(c->tool, LKG_TOOL_FAILED, "read %s/%s: %s", c->view.root, path, strerror(-r));
         lkg_render(ret->doc, LKG_FORMAT_YAML, &ret->yaml);
-        (void)lkg_tool_text(&ret->yaml);
+        (void)lkg_buf_text(&ret->yaml);
         return true;
 }
 
 static void read_generation(const struct pair_of_documents *c, uint64_t number, const char *what,
                             struct compared *ret)
 {
-        LKG_CLEANUP(lkg_freep)
-        char *path = lkg_tool_format("history/%s/%" PRIu64, c->view.component, number);
+        const char *path = lkg_tool_format("history/%s/%" PRIu64, c->view.component, number);
 
         ret->name = lkg_tool_format("%sgeneration %" PRIu64, what, number);
         if (!read_compared(c, path, NULL, ret))
@@ -238,10 +220,8 @@ static void read_served(const struct pair_of_documents *c, struct compared *ret)
 /* The merge of all layers, whether or not it is served. */
 static void read_pending(const struct pair_of_documents *c, struct compared *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("layers/%s", c->view.component);
-
-        ret->name = lkg_tool_format("pending: the merge of the layers");
-        if (!read_compared(c, path, ".merged.yaml", ret))
+        ret->name = "pending: the merge of the layers";
+        if (!read_compared(c, lkg_tool_format("layers/%s", c->view.component), ".merged.yaml", ret))
                 lkg_tool_end(c->tool, LKG_TOOL_FAILED,
                              "the layers of %s make no document; `lkgfs status` says why",
                              c->view.component);
@@ -250,8 +230,8 @@ static void read_pending(const struct pair_of_documents *c, struct compared *ret
 /* The generation that the newest living process has read. */
 static void read_running(const struct pair_of_documents *c, struct compared *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(&c->view, "process");
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *process = lkg_tool_pairs(text ? text : "");
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *process = lkg_tool_pairs(lkg_view_text(&c->view, "process"));
         uint64_t number = strtoull(lkg_tool_word(process, "generation"), NULL, 10);
 
         if (!number)
@@ -268,8 +248,7 @@ static void read_running(const struct pair_of_documents *c, struct compared *ret
 static void read_marked(const struct pair_of_documents *c, uint64_t number, const char *what,
                         struct compared *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *meta = NULL;
-        LKG_CLEANUP(lkg_freep) char *named = lkg_tool_format("%s: ", what);
+        char *meta = NULL;
         int r = number ? lkg_view_read(&c->view, &meta, NULL, "history/%s/%" PRIu64 "/meta.json",
                                        c->view.component, number)
                        : -ENOENT;
@@ -280,7 +259,7 @@ static void read_marked(const struct pair_of_documents *c, uint64_t number, cons
                              "was noted about the difference",
                              what, number ? " any more" : ", because it was not served before",
                              c->tool->options.diff.bad);
-        read_generation(c, number, named, ret);
+        read_generation(c, number, lkg_tool_format("%s: ", what), ret);
         if (lkg_view_read(&c->view, &ret->origin, NULL, "history/%s/%" PRIu64 "/origin", c->view.component,
                           number) < 0)
                 ret->origin = NULL; /* then the layers are not named */
@@ -314,15 +293,12 @@ static struct lkg_value *find_suspects(const struct pair_of_documents *c)
         const struct lkg_suspects_side condemned = { to->doc, to->origin ? to->origin : "", 0 };
         const char *kind = lkg_map_get_string(to->doc, "kind");
         const struct lkg_schema *schema = NULL;
-        const struct lkg_value *noted;
-        struct lkg_value *whole = NULL;
-        size_t n = lkg_tool_items(lkg_map_get(c->mark, "suspects"), "fields", &noted);
+        struct lkg_value *whole, *item;
 
         if (kind && lkg_schema_get(kind, lkg_map_get_string(to->doc, "apiVersion"), 0, &schema) < 0)
                 schema = NULL;
         whole = lkg_suspects_find(schema, &good, &condemned, /* whole= */ true);
-        for (size_t i = 0; i < n; i++) {
-                struct lkg_value *item = lkg_list_get(noted, i);
+        for (size_t i = 0; (item = lkg_tool_item(lkg_map_get(c->mark, "suspects"), "fields", i)); i++) {
                 const char *before = lkg_map_get_string(item, "old"),
                            *after = lkg_map_get_string(item, "new");
 
@@ -363,8 +339,8 @@ static int print_comparison(const struct pair_of_documents *c)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT, buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *suspects = c->mark ? find_suspects(c) : NULL;
         const struct compared *from = &c->from, *to = &c->to;
-        int status = lkg_tool_need(lkg_render_diff(from->name, from->yaml.data, from->yaml.size, to->name,
-                                                   to->yaml.data, to->yaml.size, &diff))
+        int status = lkg_need(lkg_render_diff(from->name, from->yaml.data, from->yaml.size, to->name,
+                                              to->yaml.data, to->yaml.size, &diff))
                              ? LKG_TOOL_DIFFERENT
                              : LKG_TOOL_OK;
         struct lkg_value *map;
@@ -372,17 +348,14 @@ static int print_comparison(const struct pair_of_documents *c)
         if (suspects && lkg_value_size(lkg_map_get(suspects, "fields")) > 0)
                 status = LKG_TOOL_DIFFERENT;
         if (lkg_tool_structured(c->tool)) {
-                map = lkg_tool_document();
-                lkg_tool_map_string(map, "component", c->view.component);
-                lkg_tool_map_string(map, "from", from->name);
-                lkg_tool_map_string(map, "to", to->name);
-                lkg_tool_map_string(map, "diff", lkg_tool_text(&diff));
+                map = lkg_tool_texts(lkg_tool_document(), "component", c->view.component, "from", from->name,
+                                     "to", to->name, "diff", lkg_buf_text(&diff), NULL);
                 map_changes(map, from->doc, to->doc);
                 if (suspects)
                         lkg_tool_map_value(map, "fields", lkg_value_ref(lkg_map_get(suspects, "fields")));
                 return lkg_tool_print_map(c->tool, map, status);
         }
-        lkg_tool_put_diff(c->tool, lkg_tool_text(&diff), &buf);
+        lkg_tool_put_diff(c->tool, lkg_buf_text(&diff), &buf);
         if (diff.size)
                 put_changes(from->doc, to->doc, &buf);
         if (suspects) {

@@ -33,19 +33,14 @@ static void add(struct diagnosis *d, enum lkg_severity severity, const char *adv
 static void add(struct diagnosis *d, enum lkg_severity severity, const char *advice, const char *fmt, ...)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf clean = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_value *item = lkg_tool_map();
         va_list ap;
 
         va_start(ap, fmt);
-        text = lkg_tool_vformat(fmt, ap);
+        lkg_tool_put_clean(&clean, lkg_tool_vformat(fmt, ap));
         va_end(ap);
-        lkg_tool_put_clean(&clean, text);
-        lkg_tool_map_string(item, "severity", lkg_severity_name(severity));
-        lkg_tool_map_string(item, "component", d->view.component);
-        lkg_tool_map_string(item, "text", lkg_tool_text(&clean));
-        lkg_tool_map_string(item, "advice", advice);
-        lkg_tool_append(d->list, item);
+        lkg_tool_append(d->list, lkg_tool_texts(lkg_tool_map(), "severity", lkg_severity_name(severity),
+                                                "component", d->view.component, "text", lkg_buf_text(&clean),
+                                                "advice", advice, NULL));
 }
 
 /* ---- the node ---- */
@@ -92,11 +87,11 @@ static void check_hold(struct diagnosis *d)
                 return;
         lkg_known_who(&d->known, &who);
         if (mode)
-                add(d, waits ? LKG_WARNING : LKG_NOTE, lkg_tool_text(&advice),
+                add(d, waits ? LKG_WARNING : LKG_NOTE, lkg_buf_text(&advice),
                     "held at generation %s (%s)%s%s", *generation ? generation : "?", mode,
-                    lkg_tool_text(&who), waits ? ", and a newer one waits" : "; nothing newer waits");
+                    lkg_buf_text(&who), waits ? ", and a newer one waits" : "; nothing newer waits");
         else
-                add(d, LKG_NOTE, lkg_tool_text(&advice), "on try until %s", *until ? until : "?");
+                add(d, LKG_NOTE, lkg_buf_text(&advice), "on try until %s", *until ? until : "?");
 }
 
 static void check_generation(struct diagnosis *d)
@@ -137,8 +132,8 @@ static void add_finding(struct diagnosis *d, const struct lkg_finding *f, const 
         if (kind)
                 lkg_buf_printf(&cure, "%s (`lkgfs explain LKG%04u`)", kind->advice, f->code);
         add(d, row->worth == LKG_NOTE ? LKG_WARNING : f->severity,
-            cure.size ? lkg_tool_text(&cure) : "see lkgfs-findings(7)", "%s%s", row->words,
-            lkg_tool_text(&line));
+            cure.size ? lkg_buf_text(&cure) : "see lkgfs-findings(7)", "%s%s", row->words,
+            lkg_buf_text(&line));
 }
 
 static void check_findings(struct diagnosis *d)
@@ -177,7 +172,7 @@ static void check_assigned(struct diagnosis *d)
                 lkg_buf_puts(&advice,
                              "remote.enabled may be false, or invalid local layers are in the way: see "
                              "the condition");
-        add(d, LKG_WARNING, lkg_tool_text(&advice),
+        add(d, LKG_WARNING, lkg_buf_text(&advice),
             bad ? "%s is assigned and known to be bad; %s is served" : "%s is assigned, and %s is served",
             assigned, active);
 }
@@ -219,14 +214,14 @@ static void check_crash_loop(struct diagnosis *d)
         if (!id)
                 return;
         put_log(d, time, &advice);
-        add(d, LKG_WARNING, lkg_tool_text(&advice), "crash-looped with %s, which is bad since %s", id, time);
+        add(d, LKG_WARNING, lkg_buf_text(&advice), "crash-looped with %s, which is bad since %s", id, time);
 }
 
 /* Return: true: status/<component>/startups is an empty list. */
 static bool never_started(const struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(&d->view, "startups");
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = text ? lkg_tool_decode(text) : NULL;
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *list = lkg_tool_decode(lkg_view_text(&d->view, "startups"));
 
         return list && lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
 }
@@ -263,7 +258,7 @@ static void check_drift(struct diagnosis *d)
                 return;
         lkg_known_drift(&d->known, 0, &first);
         add(d, LKG_WARNING, "`lkgfs drift` shows all; restart it when it suits, or let restart.policy do so",
-            "differs from what is served in %zu field%s: %s%s", n, n == 1 ? "" : "s", lkg_tool_text(&first),
+            "differs from what is served in %zu field%s: %s%s", n, n == 1 ? "" : "s", lkg_buf_text(&first),
             n == 1 ? "" : ", ...");
 }
 
@@ -271,7 +266,7 @@ static void check_drift(struct diagnosis *d)
 static void look_at_processes(struct diagnosis *d)
 {
         const struct lkg_processes *processes = &d->known.processes;
-        char *component = d->view.component;
+        const char *component = d->view.component;
         bool warned = false; /* about a user that was configured */
 
         if (d->looked_at_processes)
@@ -288,7 +283,7 @@ static void look_at_processes(struct diagnosis *d)
                 if (lkg_process_missing(told))
                         add(d, LKG_ERROR, advice, "%s does not run: %s", told->name, loss);
                 if (lkg_process_ends(told, &ends))
-                        add(d, LKG_WARNING, LKG_ENDS_ADVICE, "%s", lkg_tool_text(&ends));
+                        add(d, LKG_WARNING, LKG_ENDS_ADVICE, "%s", lkg_buf_text(&ends));
         }
         if (processes->no_user && !warned)
                 add(d, LKG_NOTE,
@@ -308,37 +303,28 @@ static void look_at_processes(struct diagnosis *d)
 static unsigned long find_socket(const char *file, unsigned port)
 {
         FILE *f = fopen(file, "re");
-        unsigned long found = 0;
+        unsigned long found = 0, inode;
+        unsigned local, state;
         char line[512];
 
-        while (f && !found && fgets(line, sizeof(line), f)) {
-                unsigned local, state;
-                unsigned long inode;
-
+        while (f && !found && fgets(line, sizeof(line), f))
                 if (sscanf(line, " %*[^:]: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*s %*s %lu", &local, &state,
                            &inode) == 3 &&
                     local == port && state == LISTEN)
                         found = inode;
-        }
         if (f)
                 (void)fclose(f);
         return found;
 }
 
-static bool holds(int proc, const char *pid, const char *wanted)
+static bool holds(const char *pid, const char *wanted)
 {
-        char path[300], target[64];
+        DIR *dir = opendir(lkg_tool_format("/proc/%.20s/fd", pid));
         const struct dirent *entry;
         bool found = false;
-        DIR *dir;
-        int fd;
 
-        (void)snprintf(path, sizeof(path), "%.20s/fd", pid);
-        fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd < 0 ? NULL : fdopendir(fd);
-        if (!dir)
-                lkg_close(fd);
         while (dir && !found && (entry = readdir(dir))) {
+                char target[64];
                 ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
 
                 target[n < 0 ? 0 : n] = '\0';
@@ -349,35 +335,22 @@ static bool holds(int proc, const char *pid, const char *wanted)
         return found;
 }
 
-static void read_name(int proc, const char *pid, char name[static LKG_PROC_NAMES + 1])
-{
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        char path[300];
-        ssize_t n;
-
-        (void)snprintf(path, sizeof(path), "%.20s/comm", pid);
-        fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? 0 : read(fd, name, LKG_PROC_NAMES);
-        name[n < 0 ? 0 : n] = '\0';
-        name[strcspn(name, "\n")] = '\0';
-}
-
-static unsigned long find_holder(unsigned port, char name[static LKG_PROC_NAMES + 1])
+/* Return: the process that listens there, and its name; 0 = none, or it is not known. */
+static unsigned long find_holder(unsigned port, const char **ret_name)
 {
         unsigned long inode = find_socket("/proc/net/tcp", port), pid = 0;
         const struct dirent *entry;
-        char wanted[64];
+        const char *wanted;
         DIR *dir;
 
         if (!inode)
                 inode = find_socket("/proc/net/tcp6", port);
         dir = inode ? opendir("/proc") : NULL;
-        (void)snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
+        wanted = lkg_tool_format("socket:[%lu]", inode);
         while (dir && !pid && (entry = readdir(dir)))
-                if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-                    holds(dirfd(dir), entry->d_name, wanted)) {
+                if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && holds(entry->d_name, wanted)) {
                         pid = strtoul(entry->d_name, NULL, 10);
-                        read_name(dirfd(dir), entry->d_name, name);
+                        *ret_name = lkg_tool_program(entry->d_name);
                 }
         if (dir)
                 (void)closedir(dir);
@@ -399,15 +372,14 @@ static unsigned number_at_top(const char *text, const char *field)
 static void check_ports(struct diagnosis *d)
 {
         static const char *const fields[] = { "port", "readOnlyPort" };
-        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(&d->view, "effective.yaml");
+        const char *text = lkg_view_text(&d->view, "effective.yaml"), *name = "";
         unsigned long own = strtoul(lkg_tool_word(d->known.process, "pid"), NULL, 10);
 
-        if (!text || !strstr(text, "kind: KubeletConfiguration"))
+        if (!strstr(text, "kind: KubeletConfiguration"))
                 return;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++) {
                 unsigned port = number_at_top(text, fields[i]);
-                char name[LKG_PROC_NAMES + 1] = "";
-                unsigned long pid = port ? find_holder(port, name) : 0;
+                unsigned long pid = port ? find_holder(port, &name) : 0;
 
                 if (pid && pid != own && strncmp(name, d->view.component, LKG_PROC_NAMES) != 0)
                         add(d, LKG_WARNING,

@@ -22,8 +22,7 @@ struct edit {
         const char *name;
         struct lkg_tool_node node;
         const struct lkg_config_component *component;
-        char *directory;               /* the private one */
-        char *copy, *judged, *dropins; /* paths: the editor's file, JUDGED, the drop-in directory */
+        const char *copy, *judged, *dropins; /* paths: the editor's file, JUDGED, the drop-in directory */
         int dropins_fd, judged_fd;
         bool exists; /* the drop-in did when we began */
         struct stat st;
@@ -31,7 +30,15 @@ struct edit {
         size_t before_size;
 };
 
-/* ---- the private directory ---- */
+_Noreturn static void fail(const struct edit *edit, const char *what, int r)
+{
+        lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s: %s", what, strerror(-r));
+}
+
+/* ---- the private directory: it goes when the process ends, and not with one that judges ---- */
+
+static const char *private_directory;
+static pid_t its_owner;
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -42,33 +49,21 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
         return 0;
 }
 
-static void edit_deinit(struct edit *edit)
+static void remove_private(void)
 {
-        if (edit->directory)
-                (void)nftw(edit->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-        lkg_tool_node_close(&edit->node);
-        lkg_close(edit->dropins_fd);
-        lkg_close(edit->judged_fd);
-        free(edit->directory);
-        free(edit->copy);
-        free(edit->judged);
-        free(edit->dropins);
-        free(edit->before);
-}
-
-static int fail(const struct edit *edit, const char *what, int r)
-{
-        return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s: %s", what, strerror(-r));
+        if (getpid() == its_owner)
+                (void)nftw(private_directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* A new drop-in begins with what every one needs. */
-static int write_copy(struct edit *edit)
+static void write_copy(const struct edit *edit)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_closep) int fd = open(private_directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         const struct lkg_config_component *k = edit->component;
         struct lkg_error err = { 0 };
         bool proxy = strcmp(k->kind, "KubeProxyConfiguration") == 0 || strcmp(k->name, "kube-proxy") == 0;
-        int fd, r;
+        int r = fd < 0 ? -errno : 0;
 
         if (edit->exists)
                 lkg_buf_append(&buf, edit->before, edit->before_size);
@@ -80,30 +75,30 @@ static int write_copy(struct edit *edit)
                                *k->kind ? k->kind
                                : proxy  ? "KubeProxyConfiguration"
                                         : "KubeletConfiguration");
-        fd = open(edit->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        r = fd < 0 ? -errno
-                   : lkg_write_file_atomic(fd, edit->name, lkg_tool_text(&buf), buf.size, 0600, false, &err);
-        lkg_close(fd);
-        return r < 0 ? fail(edit, edit->copy, r) : LKG_TOOL_OK;
+        if (r == 0)
+                r = lkg_write_file_atomic(fd, edit->name, lkg_buf_text(&buf), buf.size, 0600, false, &err);
+        if (r < 0)
+                fail(edit, edit->copy, r);
 }
 
-static int make_directory(struct edit *edit)
+static void make_directory(struct edit *edit)
 {
         const char *tmp = getenv("TMPDIR");
+        char *path = lkg_tool_format("%s/lkgfs-edit-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 
-        edit->directory = lkg_tool_format("%s/lkgfs-edit-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(edit->directory)) {
-                int r = -errno;
-
-                free(LKG_STEAL(edit->directory));
-                return fail(edit, "temporary directory", r);
-        }
-        edit->copy = lkg_tool_format("%s/%s", edit->directory, edit->name);
-        edit->judged = lkg_tool_format("%s/" JUDGED, edit->directory);
+        if (!mkdtemp(path))
+                fail(edit, "temporary directory", -errno);
+        private_directory = path;
+        its_owner = getpid();
+        (void)atexit(remove_private);
+        edit->copy = lkg_tool_format("%s/%s", path, edit->name);
+        edit->judged = lkg_tool_format("%s/" JUDGED, path);
         if (mkdir(edit->judged, 0700) < 0)
-                return fail(edit, edit->judged, -errno);
+                fail(edit, edit->judged, -errno);
         edit->judged_fd = open(edit->judged, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return edit->judged_fd < 0 ? fail(edit, edit->judged, -errno) : write_copy(edit);
+        if (edit->judged_fd < 0)
+                fail(edit, edit->judged, -errno);
+        write_copy(edit);
 }
 
 /* ---- the drop-in ---- */
@@ -116,27 +111,31 @@ static int read_dropin(struct edit *edit)
 
         if (fd < 0 && errno == ENOENT)
                 return LKG_TOOL_OK;
-        if (fd < 0 || fstat(fd, &edit->st) < 0)
-                return fail(edit, edit->name, -errno);
-        if (!S_ISREG(edit->st.st_mode))
+        r = fd < 0 || fstat(fd, &edit->st) < 0 ? -errno : 0;
+        if (r == 0 && !S_ISREG(edit->st.st_mode))
                 return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "'%s/%s' is not a regular file",
                                      edit->dropins, edit->name);
-        r = lkg_read_file(fd, LKG_DOC_BYTES_MAX, &edit->before, &edit->before_size, NULL);
+        if (r == 0)
+                r = lkg_tool_read(fd, LKG_DOC_BYTES_MAX, &edit->before, &edit->before_size);
+        if (r < 0)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s: %s", edit->name, strerror(-r));
         edit->exists = true;
-        return r < 0 ? fail(edit, edit->name, r) : LKG_TOOL_OK;
+        return LKG_TOOL_OK;
 }
 
-static int open_dropins(struct edit *edit)
+static void open_dropins(struct edit *edit)
 {
         const char *path = edit->component->dropin_dir;
 
         if (!*path)
-                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s has no drop-in directory",
-                                     edit->component->name);
-        edit->dropins = lkg_tool_format("%s%s%s", *path == '/' ? "" : edit->node.source_path,
-                                        *path == '/' ? "" : "/", path);
+                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s has no drop-in directory",
+                             edit->component->name);
+        edit->dropins = *path == '/' ? path : lkg_tool_format("%s/%s", edit->node.source_path, path);
         edit->dropins_fd = open(edit->dropins, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return edit->dropins_fd < 0 ? fail(edit, edit->dropins, -errno) : read_dropin(edit);
+        if (edit->dropins_fd < 0)
+                fail(edit, edit->dropins, -errno);
+        if (read_dropin(edit) != LKG_TOOL_OK)
+                exit(LKG_TOOL_FAILED);
 }
 
 static bool is_dropin_name(const char *name)
@@ -148,7 +147,7 @@ static bool is_dropin_name(const char *name)
 
 /* ---- the editor ---- */
 
-static int run_editor(const struct edit *edit)
+static void run_editor(const struct edit *edit)
 {
         static const char *const variables[] = { "SUDO_EDITOR", "VISUAL", "EDITOR" };
         const char *editor = NULL;
@@ -161,27 +160,26 @@ static int run_editor(const struct edit *edit)
                 editor = access("/usr/bin/editor", X_OK) == 0 ? "/usr/bin/editor" : "vi";
         pid = fork();
         if (pid == 0) {
-                LKG_CLEANUP(lkg_freep) char *command = NULL;
-
-                if (asprintf(&command, "%s \"$1\"", editor) < 0)
-                        _exit(127);
-                (void)execl("/bin/sh", "sh", "-c", command, "sh", edit->copy, (char *)NULL);
+                (void)execl("/bin/sh", "sh", "-c", lkg_tool_format("%s \"$1\"", editor), "sh", edit->copy,
+                            (char *)NULL);
                 _exit(127);
         }
         if (pid < 0 || waitpid(pid, &status, 0) < 0)
-                return fail(edit, editor, -errno);
+                fail(edit, editor, -errno);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED,
-                                     "the editor `%s` failed; nothing was changed", editor);
-        return LKG_TOOL_OK;
+                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "the editor `%s` failed; nothing was changed",
+                             editor);
 }
 
-static int read_copy(const struct edit *edit, char **ret, size_t *ret_size)
+static char *read_copy(const struct edit *edit, size_t *ret_size)
 {
         LKG_CLEANUP(lkg_closep) int fd = open(edit->copy, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        int r = fd < 0 ? -errno : lkg_read_file(fd, LKG_DOC_BYTES_MAX, ret, ret_size, NULL);
+        char *text;
+        int r = fd < 0 ? -errno : lkg_tool_read(fd, LKG_DOC_BYTES_MAX, &text, ret_size);
 
-        return r < 0 ? fail(edit, edit->copy, r) : LKG_TOOL_OK;
+        if (r < 0)
+                fail(edit, edit->copy, r);
+        return text;
 }
 
 /* ---- judging, in a child ---- */
@@ -198,7 +196,7 @@ static int judge_one(const struct edit *edit, const struct lkg_tool_node *node, 
  * The edited file over the drop-in directory. Both are opened here: overlayfs wants them in this mount namespace. Magic links need
  * no escapes in the options.
  */
-static int cover_dropins(const struct edit *edit, const struct lkg_tool_node *node)
+static void cover_dropins(const struct edit *edit, const struct lkg_tool_node *node)
 {
         LKG_CLEANUP(lkg_closep)
         int lower = openat(node->source_fd, edit->component->dropin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -206,12 +204,11 @@ static int cover_dropins(const struct edit *edit, const struct lkg_tool_node *no
         char options[96], target[32];
 
         if (lower < 0 || upper < 0)
-                return fail(edit, lower < 0 ? edit->dropins : edit->judged, -errno);
+                fail(edit, lower < 0 ? edit->dropins : edit->judged, -errno);
         (void)snprintf(options, sizeof(options), "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d", upper, lower);
         (void)snprintf(target, sizeof(target), "/proc/self/fd/%d", lower);
         if (mount("overlay", target, "overlay", MS_RDONLY | MS_NODEV | MS_NOSUID, options) < 0)
-                return fail(edit, "judge the copy among the drop-ins (overlayfs)", -errno);
-        return LKG_TOOL_OK;
+                fail(edit, "judge the copy among the drop-ins (overlayfs)", -errno);
 }
 
 /* What changes in the merged document. Return: one of JUDGED_SAME, JUDGED_CHANGED; an exit status after a message. */
@@ -226,9 +223,9 @@ static int show_difference(const struct edit *edit, const struct lkg_candidate *
                 lkg_tool_render_masked(before->doc, LKG_FORMAT_YAML, &from);
         if (after->doc)
                 lkg_tool_render_masked(after->doc, LKG_FORMAT_YAML, &to);
-        r = lkg_tool_need(lkg_render_diff("the layers as they are", from.data, from.size, "with this file",
-                                          to.data, to.size, &diff));
-        lkg_tool_put_diff(edit->tool, lkg_tool_text(&diff), &shown);
+        r = lkg_need(lkg_render_diff("the layers as they are", from.data, from.size, "with this file",
+                                     to.data, to.size, &diff));
+        lkg_tool_put_diff(edit->tool, lkg_buf_text(&diff), &shown);
         (void)lkg_tool_print(&shown, LKG_TOOL_OK);
         return r > 0 ? JUDGED_CHANGED : JUDGED_SAME;
 }
@@ -242,10 +239,10 @@ static int judge_in_child(const struct edit *edit)
 
         if (status == LKG_TOOL_OK)
                 status = judge_one(edit, &node, &before);
-        if (status == LKG_TOOL_OK)
-                status = cover_dropins(edit, &node);
-        if (status == LKG_TOOL_OK)
-                status = judge_one(edit, &node, &after);
+        if (status != LKG_TOOL_OK)
+                return status;
+        cover_dropins(edit, &node);
+        status = judge_one(edit, &node, &after);
         if (status != LKG_TOOL_OK)
                 return status;
         lkg_tool_print_findings(edit->tool, STDOUT_FILENO, &after.candidate->report);
@@ -254,7 +251,7 @@ static int judge_in_child(const struct edit *edit)
         return show_difference(edit, before.candidate, after.candidate);
 }
 
-/* Return: JUDGED_...; an exit status after a message. */
+/* Return: JUDGED_.... What cannot be judged ends the verb, after a message. */
 static int judge(const struct edit *edit, const char *data, size_t size)
 {
         struct lkg_error err = { 0 };
@@ -262,15 +259,17 @@ static int judge(const struct edit *edit, const char *data, size_t size)
         pid_t pid;
 
         if (lkg_write_file_atomic(edit->judged_fd, edit->name, data, size, 0600, false, &err) < 0)
-                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
+                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
         pid = fork();
         if (pid == 0)
                 _exit(judge_in_child(edit));
         if (pid < 0 || waitpid(pid, &status, 0) < 0)
-                return fail(edit, "judge", -errno);
-        return WIFEXITED(status)
-                       ? WEXITSTATUS(status)
-                       : lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "judging was ended by a signal");
+                fail(edit, "judge", -errno);
+        if (!WIFEXITED(status))
+                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "judging was ended by a signal");
+        if (WEXITSTATUS(status) < JUDGED_SAME)
+                exit(WEXITSTATUS(status));
+        return WEXITSTATUS(status);
 }
 
 /* ---- saving ---- */
@@ -278,13 +277,14 @@ static int judge(const struct edit *edit, const char *data, size_t size)
 /* Did somebody else change it meanwhile? */
 static bool is_unchanged(const struct edit *edit)
 {
-        struct edit now = { .tool = edit->tool, .name = edit->name, .dropins_fd = edit->dropins_fd };
-        bool same = read_dropin(&now) == LKG_TOOL_OK && now.exists == edit->exists &&
-                    now.before_size == edit->before_size &&
-                    (!now.exists || memcmp(now.before, edit->before, now.before_size) == 0);
+        struct edit now = { .tool = edit->tool,
+                            .name = edit->name,
+                            .dropins = edit->dropins,
+                            .dropins_fd = edit->dropins_fd };
 
-        free(now.before);
-        return same;
+        return read_dropin(&now) == LKG_TOOL_OK && now.exists == edit->exists &&
+               now.before_size == edit->before_size &&
+               (!now.exists || memcmp(now.before, edit->before, now.before_size) == 0);
 }
 
 /* What a new drop-in is: what all others there may do, of their owner if it is one; 0600 of root without others. */
@@ -312,7 +312,7 @@ static void like_others(const struct edit *edit, struct lkg_new_file *as)
                 lkg_close(fd);
 }
 
-static int save(const struct edit *edit, const char *data, size_t size)
+static void save(const struct edit *edit, const char *data, size_t size)
 {
         struct lkg_new_file as = { .mode = edit->st.st_mode & 0777,
                                    .owned = true,
@@ -324,11 +324,10 @@ static int save(const struct edit *edit, const char *data, size_t size)
         if (!edit->exists)
                 like_others(edit, &as);
         if (lkg_write_file_as(edit->dropins_fd, edit->name, data, size, &as, &err) < 0)
-                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
-        return LKG_TOOL_OK;
+                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
 }
 
-/* What the view says of the component; NULL = there is none. Caller frees. */
+/* What the view says of the component; NULL = there is none. */
 static char *served(const struct edit *edit, const char *file)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
@@ -340,15 +339,15 @@ static char *served(const struct edit *edit, const char *file)
                 lkg_tool_note(edit->tool, "%s", err.message);
                 return NULL;
         }
-        view.component = lkg_tool_format("%s", edit->component->name);
+        view.component = edit->component->name;
         return lkg_view_status(&view, file);
 }
 
 /* The rename through the view is answered when its generation is published. */
 static int say_served(const struct edit *edit, const char *before)
 {
-        LKG_CLEANUP(lkg_freep) char *now = before ? served(edit, "generation") : NULL;
-        LKG_CLEANUP(lkg_freep) char *condition = now ? served(edit, "condition") : NULL;
+        char *now = before ? served(edit, "generation") : NULL;
+        char *condition = now ? served(edit, "condition") : NULL;
 
         if (!now)
                 lkg_tool_note(edit->tool, "saved; no view of it is mounted");
@@ -394,7 +393,7 @@ static int try_next(const struct edit *edit)
 
         if (lkg_view_find(edit->tool, &view, &err) < 0 ||
             lkg_view_find_component(edit->tool, &view, &err) < 0)
-                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
+                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
         return lkg_view_command(edit->tool, &view, "try", "5m");
 }
 
@@ -412,22 +411,20 @@ static char decide(const struct edit *edit, int judged)
 
 static int commit(const struct edit *edit, char answer, const char *data, size_t size)
 {
-        LKG_CLEANUP(lkg_freep) char *before = served(edit, "generation");
-        int status;
+        char *before = served(edit, "generation");
+        int status = LKG_TOOL_OK;
 
         if (!is_unchanged(edit) &&
             ask("Somebody else has changed the file meanwhile. (s)ave over it, (q)uit "
                 "without saving?",
                 "sq") == 'q')
                 return LKG_TOOL_DIFFERENT;
-        if (answer == 't') {
+        if (answer == 't')
                 status = try_next(edit);
-                if (status != LKG_TOOL_OK)
-                        return status;
-        }
-        status = save(edit, data, size);
-        if (status == LKG_TOOL_OK)
-                status = say_served(edit, before);
+        if (status != LKG_TOOL_OK)
+                return status;
+        save(edit, data, size);
+        status = say_served(edit, before);
         if (status == LKG_TOOL_OK && answer == 't')
                 lkg_tool_note(edit->tool, "it is kept if `lkgfs commit` follows within 5 minutes");
         return status;
@@ -436,23 +433,18 @@ static int commit(const struct edit *edit, char answer, const char *data, size_t
 static int converse(const struct edit *edit)
 {
         for (;;) {
-                LKG_CLEANUP(lkg_freep) char *data = NULL;
-                size_t size = 0;
-                char answer;
-                int status = run_editor(edit);
+                size_t size;
+                char *data, answer;
+                int judged;
 
-                if (status == LKG_TOOL_OK)
-                        status = read_copy(edit, &data, &size);
-                if (status != LKG_TOOL_OK)
-                        return status;
+                run_editor(edit);
+                data = read_copy(edit, &size);
                 if (edit->exists && size == edit->before_size && memcmp(data, edit->before, size) == 0) {
                         lkg_tool_note(edit->tool, "'%s' was not changed", edit->name);
                         return LKG_TOOL_OK;
                 }
-                status = judge(edit, data, size);
-                if (status < JUDGED_SAME)
-                        return status;
-                answer = decide(edit, status);
+                judged = judge(edit, data, size);
+                answer = decide(edit, judged);
                 if (answer == 'q') {
                         lkg_tool_note(edit->tool, "nothing was changed");
                         return LKG_TOOL_DIFFERENT;
@@ -464,7 +456,6 @@ static int converse(const struct edit *edit)
 
 int lkg_verb_edit(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(edit_deinit)
         struct edit edit = { .tool = tool,
                              .name = tool->n_words ? tool->words[0] : "50-local.conf",
                              .node = LKG_TOOL_NODE_INIT,
@@ -485,9 +476,11 @@ int lkg_verb_edit(const struct lkg_tool *tool)
         lkg_tool_print_findings(tool, STDERR_FILENO, &edit.node.report);
         if (status == LKG_TOOL_OK)
                 status = lkg_tool_node_component(tool, &edit.node, &edit.component);
-        if (status == LKG_TOOL_OK)
-                status = open_dropins(&edit);
-        if (status == LKG_TOOL_OK)
-                status = make_directory(&edit);
-        return status == LKG_TOOL_OK ? converse(&edit) : status;
+        if (status == LKG_TOOL_OK) {
+                open_dropins(&edit);
+                make_directory(&edit);
+                status = converse(&edit);
+        }
+        lkg_tool_node_close(&edit.node);
+        return status;
 }

@@ -2,6 +2,8 @@
 /* lkgfs explain: explains finding codes, fields, flags and feature gates. lkgfs schema: kinds as JSON Schema. */
 #include "tool.h"
 
+#include <ctype.h>
+
 /* "LKG1001", "lkg1001" or "1001"; 0 = none of these. */
 static unsigned parse_code(const char *text)
 {
@@ -42,14 +44,9 @@ static void append_wrapped(struct lkg_buf *buf, const char *text)
 
 static struct lkg_value *map_kind(const struct lkg_finding_kind *kind)
 {
-        struct lkg_value *map = lkg_tool_map();
-
-        lkg_tool_map_text(map, "code", "LKG%04u", kind->code);
-        lkg_tool_map_string(map, "severity", lkg_severity_name(kind->severity));
-        lkg_tool_map_string(map, "title", kind->title);
-        lkg_tool_map_string(map, "paragraph", kind->paragraph);
-        lkg_tool_map_string(map, "advice", kind->advice);
-        return map;
+        return lkg_tool_texts(lkg_tool_map(), "code", lkg_tool_format("LKG%04u", kind->code), "severity",
+                              lkg_severity_name(kind->severity), "title", kind->title, "paragraph",
+                              kind->paragraph, "advice", kind->advice, NULL);
 }
 
 static void put_kind(const struct lkg_finding_kind *kind, bool whole, struct lkg_buf *buf)
@@ -82,14 +79,279 @@ static int print_codes(const struct lkg_tool *tool, unsigned wanted)
                                          : lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
-/* ---- names ---- */
+/* ---- what a word may mean ---- */
 
-static size_t n_shown(const struct lkg_explained_list *list)
+#define EXPLAINED_MAX 32
+
+struct explained_list {
+        struct lkg_explained items[EXPLAINED_MAX];
+        size_t n_items; /* number found; beyond EXPLAINED_MAX they are only counted */
+        bool ambiguous; /* the word is the end of several paths of one kind */
+};
+
+static bool kind_wanted(const struct lkg_kind *kind, const char *name)
 {
-        return list->n_items < LKG_EXPLAINED_MAX ? list->n_items : LKG_EXPLAINED_MAX;
+        return !name || strcasecmp(kind->kind, name) == 0 || strcasecmp(kind->component, name) == 0;
 }
 
-static int print_names(const struct lkg_tool *tool, const struct lkg_explained_list *list)
+static bool kind_known(const char *name)
+{
+        for (size_t i = 0; i < lkg_n_kinds; i++)
+                if (kind_wanted(&lkg_kinds[i], name))
+                        return true;
+        return false;
+}
+
+/* `[]`, `[0]`, `{}`: not part of a name. */
+static const char *skip_brackets(const char *p)
+{
+        while (*p == '[' || *p == '{') {
+                p += strcspn(p, "]}");
+                if (*p)
+                        p++;
+        }
+        return p;
+}
+
+static bool same_char(char a, char b, bool fold)
+{
+        if (a == '/')
+                a = '.';
+        if (a == b)
+                return true;
+        return fold && tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Is @word this path, written with dots or slashes, with or without indexes? */
+static bool same_path(const char *word, const char *path, bool fold)
+{
+        if (*word == '.' || *word == '/')
+                word++;
+        for (;; word++, path++) {
+                word = skip_brackets(word);
+                path = skip_brackets(path);
+                if (!*word || !*path)
+                        return !*word && !*path;
+                if (!same_char(*word, *path, fold))
+                        return false;
+        }
+}
+
+/* Is @word the end of @path, starting at a dot? */
+static bool same_end(const char *word, const char *path)
+{
+        for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.'))
+                if (same_path(word, dot + 1, true))
+                        return true;
+        return false;
+}
+
+/* Underscores count as hyphens, as in the components; a value may follow. */
+static bool same_flag(const char *word, const char *name, bool fold)
+{
+        word += strspn(word, "-");
+        for (; *name; word++, name++)
+                if (!same_char(*word == '_' ? '-' : *word, *name, fold))
+                        return false;
+        return *word == '\0' || *word == '=';
+}
+
+static void add(struct explained_list *list, struct lkg_explained item)
+{
+        if (list->n_items < EXPLAINED_MAX)
+                list->items[list->n_items] = item;
+        list->n_items++;
+}
+
+static void add_field(struct explained_list *list, const struct lkg_kind *kind,
+                      const struct lkg_field *field, const char *key)
+{
+        add(list, (struct lkg_explained){ LKG_EXPLAINED_FIELD, kind, field, key, .flag = NULL });
+}
+
+enum how { EXACT, FOLDED, KEY, END };
+
+/* Rows of one path are adjacent: only the first one is offered. */
+static bool first_row(const struct lkg_field *fields, size_t i)
+{
+        return i == 0 || strcmp(fields[i - 1].path, fields[i].path) != 0;
+}
+
+static bool same_name(const char *word, const char *name, enum how how)
+{
+        return how == EXACT ? strcmp(word, name) == 0 : strcasecmp(word, name) == 0;
+}
+
+static void find_gates(const char *word, enum how how, struct explained_list *list)
+{
+        for (size_t i = 0; how <= FOLDED && i < lkg_n_gates; i++)
+                if (same_name(word, lkg_gates[i].name, how))
+                        add(list,
+                            (struct lkg_explained){ .what = LKG_EXPLAINED_GATE, .gate = &lkg_gates[i] });
+}
+
+/* `evictionHard.memory.available` with the path `evictionHard`: the key, else NULL. */
+static const char *key_of(const char *word, const struct lkg_field *field)
+{
+        if (!strstr(field->type, "map["))
+                return NULL;
+        for (const char *end = word + 1; *word && (end = strpbrk(end, "./")); end++)
+                if (end[1] && same_path(lkg_tool_cut(word, (size_t)(end - word)), field->path, true))
+                        return end + 1;
+        return NULL;
+}
+
+/* Return: the feature gate that the word also names, NULL = none. */
+static const char *find_keys(const struct lkg_kind *kind, const char *word, struct explained_list *list)
+{
+        const char *gate = NULL;
+
+        for (size_t i = 0; i < *kind->n_fields; i++) {
+                const char *key = first_row(kind->fields, i) ? key_of(word, &kind->fields[i]) : NULL;
+
+                if (!key)
+                        continue;
+                add_field(list, kind, &kind->fields[i], key);
+                if (strcmp(kind->fields[i].path, "featureGates") == 0)
+                        gate = key;
+        }
+        return gate;
+}
+
+static void find_fields(const struct lkg_kind *kind, const char *word, enum how how,
+                        struct explained_list *list)
+{
+        size_t before = list->n_items;
+
+        for (size_t i = 0; i < *kind->n_fields; i++) {
+                const char *path = kind->fields[i].path;
+
+                if (how != KEY && first_row(kind->fields, i) &&
+                    (how == END ? same_end(word, path) : same_path(word, path, how == FOLDED)))
+                        add_field(list, kind, &kind->fields[i], NULL);
+        }
+        if (how == END && list->n_items > before + 1)
+                list->ambiguous = true;
+}
+
+/* `AllAlpha` alone: a key of featureGates that is not a gate itself. */
+static void find_gate_group(const struct lkg_kind *kind, const char *word, enum how how,
+                            struct explained_list *list)
+{
+        static const char map[] = "featureGates";
+
+        for (size_t k = 0; how <= FOLDED && k < lkg_n_map_keys; k++) {
+                const char *key = lkg_map_keys[k].key;
+
+                if (lkg_map_key_find(map, key) != &lkg_map_keys[k] || !same_name(word, key, how))
+                        continue;
+                for (size_t i = 0; i < *kind->n_fields; i++)
+                        if (strcmp(kind->fields[i].path, map) == 0 && first_row(kind->fields, i))
+                                add_field(list, kind, &kind->fields[i], key);
+        }
+}
+
+static void find_flags(const struct lkg_kind *kind, const char *word, enum how how,
+                       struct explained_list *list)
+{
+        for (size_t i = 0; how <= FOLDED && i < *kind->n_flags; i++)
+                if (same_flag(word, kind->flags[i].name, how == FOLDED))
+                        add(list, (struct lkg_explained){ .what = LKG_EXPLAINED_FLAG,
+                                                          .kind = kind,
+                                                          .flag = &kind->flags[i] });
+}
+
+/*
+ * In order of preference: a whole path, flag or gate as it is written; the same in another case; a map and one of its keys
+ * (`systemReserved.cpu`; a gate after `featureGates.` is also the gate); the end of a path (`cacheTTL`). List indexes, brackets and
+ * the hyphens before a flag are ignored. @kind: a kind or a component, NULL = all
+ */
+static void find_all(const char *word, const char *kind, struct explained_list *ret)
+{
+        bool flags_only = *word == '-';
+        const char *gate = NULL, *named;
+
+        *ret = (struct explained_list){ 0 };
+        for (enum how how = EXACT; how <= END && ret->n_items == 0; how++) {
+                for (size_t i = 0; i < lkg_n_kinds; i++) {
+                        if (!kind_wanted(&lkg_kinds[i], kind))
+                                continue;
+                        if (!flags_only)
+                                find_fields(&lkg_kinds[i], word, how, ret);
+                        named = !flags_only && how == KEY ? find_keys(&lkg_kinds[i], word, ret) : NULL;
+                        gate = named ? named : gate;
+                        if (!flags_only)
+                                find_gate_group(&lkg_kinds[i], word, how, ret);
+                        find_flags(&lkg_kinds[i], word, how, ret);
+                }
+                if (gate)
+                        find_gates(gate, EXACT, ret);
+                else if (!flags_only)
+                        find_gates(word, how, ret);
+        }
+}
+
+struct near {
+        const char *names[6];
+        size_t n;
+};
+
+struct seeking {
+        const char *part;
+        struct lkg_nearest nearest; /* by its spelling */
+        struct near *near;          /* some that contain the part */
+};
+
+static void offer(struct seeking *s, const char *name)
+{
+        struct near *near = s->near;
+
+        lkg_nearest_offer(&s->nearest, name);
+        if (near->n == LKG_ARRAY_SIZE(near->names) || !strcasestr(name, s->part))
+                return;
+        for (size_t i = 0; i < near->n; i++)
+                if (strcasestr(near->names[i], name) || strcasestr(name, near->names[i]))
+                        return;
+        near->names[near->n++] = name;
+}
+
+/* The name that was probably meant by its spelling, else some that contain @word: fields with and without their parents, flags, gates. */
+static void find_nearest(const char *word, const char *kind, struct near *ret)
+{
+        struct seeking s = { .part = word + strspn(word, "-"), .near = ret };
+        bool flags_only = *word == '-';
+
+        *ret = (struct near){ 0 };
+        if (strlen(s.part) < 3)
+                return; /* a short word is similar to everything */
+        lkg_nearest_init(&s.nearest, s.part);
+        for (size_t i = 0; i < lkg_n_kinds; i++) {
+                if (!kind_wanted(&lkg_kinds[i], kind))
+                        continue;
+                for (size_t j = 0; !flags_only && j < *lkg_kinds[i].n_fields; j++) {
+                        const char *path = lkg_kinds[i].fields[j].path, *dot = strrchr(path, '.');
+
+                        offer(&s, path);
+                        if (dot)
+                                offer(&s, dot + 1);
+                }
+                for (size_t j = 0; j < *lkg_kinds[i].n_flags; j++)
+                        offer(&s, lkg_kinds[i].flags[j].name);
+        }
+        for (size_t i = 0; !flags_only && i < lkg_n_gates; i++)
+                offer(&s, lkg_gates[i].name);
+        if (lkg_nearest_best(&s.nearest))
+                *ret = (struct near){ .names = { lkg_nearest_best(&s.nearest) }, .n = 1 };
+}
+
+/* ---- names ---- */
+
+static size_t n_shown(const struct explained_list *list)
+{
+        return list->n_items < EXPLAINED_MAX ? list->n_items : EXPLAINED_MAX;
+}
+
+static int print_names(const struct lkg_tool *tool, const struct explained_list *list)
 {
         static const char *const keys[] = { [LKG_EXPLAINED_FIELD] = "fields",
                                             [LKG_EXPLAINED_FLAG] = "flags",
@@ -99,7 +361,7 @@ static int print_names(const struct lkg_tool *tool, const struct lkg_explained_l
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         for (size_t what = 0; what < LKG_ARRAY_SIZE(keys); what++)
-                lkg_tool_map_value(map, keys[what], lkg_tool_list());
+                (void)lkg_tool_map_list(map, keys[what]);
         for (size_t i = 0; i < n_shown(list); i++) {
                 lkg_buf_puts(&buf, i ? "\n" : "");
                 lkg_tool_append(lkg_map_get(map, keys[list->items[i].what]),
@@ -110,7 +372,7 @@ static int print_names(const struct lkg_tool *tool, const struct lkg_explained_l
 }
 
 /* `enabled` is the end of several paths. */
-static int refuse_ambiguous(const struct lkg_tool *tool, const struct lkg_explained_list *list)
+static int refuse_ambiguous(const struct lkg_tool *tool, const struct explained_list *list)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
@@ -118,15 +380,15 @@ static int refuse_ambiguous(const struct lkg_tool *tool, const struct lkg_explai
                 lkg_buf_printf(&buf, "%s%s", i ? ", " : "", list->items[i].field->path);
 
         return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" may be one of: %s", tool->words[0],
-                             lkg_tool_text(&buf));
+                             lkg_buf_text(&buf));
 }
 
 static int refuse_unknown(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_explain_near near;
+        struct near near;
 
-        lkg_explain_nearest(tool->words[0], tool->options.kind, &near);
+        find_nearest(tool->words[0], tool->options.kind, &near);
         for (size_t i = 0; i < near.n; i++)
                 lkg_buf_printf(&buf, "%s`%s`",
                                i == 0           ? ", did you mean "
@@ -137,23 +399,23 @@ static int refuse_unknown(const struct lkg_tool *tool)
 
         return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                              "\"%.60s\" is not a field, flag, feature gate or finding code%s",
-                             tool->words[0], lkg_tool_text(&buf));
+                             tool->words[0], lkg_buf_text(&buf));
 }
 
 int lkg_verb_explain(const struct lkg_tool *tool)
 {
         const char *kind = tool->options.kind;
-        struct lkg_explained_list list;
+        struct explained_list list;
         unsigned code;
 
-        if (kind && !lkg_explain_kind_known(kind))
+        if (kind && !kind_known(kind))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "there are no tables for kind \"%.60s\"", kind);
         if (tool->n_words == 0)
                 return print_codes(tool, 0);
         code = parse_code(tool->words[0]);
         if (code && lkg_finding_kind(code))
                 return print_codes(tool, code);
-        lkg_explain_find(tool->words[0], kind, &list);
+        find_all(tool->words[0], kind, &list);
         if (list.n_items == 0)
                 return refuse_unknown(tool);
         if (list.ambiguous)

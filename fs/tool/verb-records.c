@@ -24,17 +24,14 @@ static struct lkg_value *read_history(const struct lkg_view *view, const struct 
         uint64_t served = lkg_view_generation(view), number;
 
         for (size_t i = 0; i < numbers->n_items; i++) {
-                struct lkg_value *item, *meta;
-
                 if (lkg_record_parse_u64(numbers->items[i], &number) < 0)
                         continue;
-                item = lkg_tool_map();
-                meta = lkg_view_read_json(view, "history/%s/%" PRIu64 "/meta.json", view->component, number);
-                lkg_tool_map_number(item, "generation", number);
-                lkg_tool_map_bool(item, "served", number == served);
-                if (meta)
-                        lkg_tool_map_value(item, "meta", meta);
-                lkg_tool_append(list, item);
+                lkg_tool_append(list,
+                                lkg_tool_map_of("generation", lkg_tool_number(number), "served",
+                                                lkg_tool_bool(number == served), "meta",
+                                                lkg_view_read_json(view, "history/%s/%" PRIu64 "/meta.json",
+                                                                   view->component, number),
+                                                NULL));
         }
         return list;
 }
@@ -49,15 +46,16 @@ static void put_history(const struct lkg_value *list, struct lkg_buf *buf)
 
         for (size_t i = 0; i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i), *meta = lkg_map_get_map(item, "meta");
-                struct lkg_value *row = lkg_tool_map();
+                bool served = lkg_value_bool(lkg_map_get(item, "served"));
 
-                lkg_tool_map_text(row, "generation", "%c %10" PRIu64,
-                                  lkg_value_bool(lkg_map_get(item, "served")) ? '*' : ' ',
-                                  lkg_record_number(item, "generation", 0));
-                lkg_tool_map_string(row, "time", meta ? lkg_map_get_string(meta, "time") : NULL);
-                lkg_tool_map_text(row, "sha256", "%.12s", meta ? cell(meta, "sha256") : "-");
-                lkg_tool_map_string(row, "source", meta ? lkg_map_get_string(meta, "source") : NULL);
-                lkg_tool_append(rows, row);
+                lkg_tool_append(
+                        rows,
+                        lkg_tool_texts(lkg_tool_map(), "generation",
+                                       lkg_tool_format("%c %10" PRIu64, served ? '*' : ' ',
+                                                       lkg_record_number(item, "generation", 0)),
+                                       "time", meta ? lkg_map_get_string(meta, "time") : NULL, "sha256",
+                                       lkg_tool_format("%.12s", meta ? cell(meta, "sha256") : "-"), "source",
+                                       meta ? lkg_map_get_string(meta, "source") : NULL, NULL));
         }
         lkg_tool_put_table(rows, columns, LKG_ARRAY_SIZE(columns), buf);
 }
@@ -69,7 +67,7 @@ int lkg_verb_history(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        const char *path;
         int r;
 
         lkg_view_open(tool, true, &view);
@@ -93,14 +91,13 @@ static struct lkg_value *suspect_row(const struct lkg_value *item)
                 "{{!same}}{{old}}{{!old}}unset{{/}} -> {{new}}{{!new}}unset{{/}}{{/}}"
                 "{{?placed}}  {{layer}}{{!layer}}-{{/}}{{#file}} ({{.}}{{?line}}:{{line}}{{/}}){{/}}{{/}}";
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_tool_own(lkg_value_clone_shallow(item));
+        struct lkg_value *map = lkg_must(lkg_value_clone_shallow(item));
         const char *before = lkg_map_get_string(item, "old"), *after = lkg_map_get_string(item, "new");
 
-        lkg_tool_map_bool(map, "same", before && after && strcmp(before, after) == 0);
-        lkg_tool_map_bool(map, "placed", lkg_map_get_string(item, "layer"));
+        lkg_tool_bools(map, "same", before && after && strcmp(before, after) == 0, "placed",
+                       lkg_map_get_string(item, "layer") != NULL, NULL);
         lkg_tool_fill(words, map, /* html= */ false, &text);
-        lkg_tool_map_string(map, "words", lkg_tool_text(&text));
-        return LKG_STEAL(map);
+        return lkg_tool_texts(map, "words", lkg_buf_text(&text), NULL);
 }
 
 void lkg_tool_put_suspects(const struct lkg_value *suspects, struct lkg_buf *buf)
@@ -109,19 +106,18 @@ void lkg_tool_put_suspects(const struct lkg_value *suspects, struct lkg_buf *buf
                                                      { "CHANGE", "changeClass", 8 },
                                                      { "FIELD: OLD -> NEW", "words" } };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_list();
-        const struct lkg_value *fields;
-        size_t n = lkg_tool_items(suspects, "fields", &fields);
+        const struct lkg_value *item;
         uint64_t more = lkg_suspects_number(suspects, "notListed");
 
         if (!lkg_suspects_known(suspects))
                 return;
-        for (size_t i = 0; i < n; i++)
-                lkg_tool_append(rows, suspect_row(lkg_list_get(fields, i)));
-        if (n)
+        for (size_t i = 0; (item = lkg_tool_item(suspects, "fields", i)); i++)
+                lkg_tool_append(rows, suspect_row(item));
+        if (lkg_value_size(rows))
                 lkg_tool_put_table(rows, columns, LKG_ARRAY_SIZE(columns), buf);
         else
                 lkg_buf_puts(buf, "no field differs from the last known good\n");
-        if (more && n)
+        if (more && lkg_value_size(rows))
                 lkg_buf_printf(buf, "%" PRIu64 " more are not listed; `lkgfs diff --bad ID` lists all\n",
                                more);
 }
@@ -191,7 +187,7 @@ static int list_marks(const struct lkg_tool *tool, const struct lkg_view *view)
         if (r < 0)
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "%s/bad/%s: %s", view->root, view->component,
                              strerror(-r));
-        marks = lkg_tool_own(calloc(names.n_items + 1, sizeof(*marks)));
+        marks = lkg_must(calloc(names.n_items + 1, sizeof(*marks)));
         for (size_t i = 0; i < names.n_items; i++)
                 marks[i] = read_mark(view, names.items[i],
                                      lkg_tool_structured(tool) ? NULL : "(cannot be read)");
@@ -215,11 +211,10 @@ static int show_text(const char *id, const struct lkg_value *json)
                 "{{!missing}}compared   generation {{generation}} with the last known good"
                 "{{#lastKnownGood}}, generation {{.}}{{/}}\n\n{{/}}";
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_tool_own(lkg_value_clone_shallow(json));
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_must(lkg_value_clone_shallow(json));
         const struct lkg_value *suspects = lkg_map_get(json, "suspects");
 
-        lkg_tool_map_string(map, "id", id);
-        lkg_tool_map_string(map, "missing", lkg_tool_suspects_missing(json));
+        lkg_tool_texts(map, "id", id, "missing", lkg_tool_suspects_missing(json), NULL);
         lkg_tool_map_number(map, "generation", lkg_suspects_number(suspects, "generation"));
         lkg_tool_map_number(map, "lastKnownGood", lkg_suspects_number(suspects, "lastKnownGood"));
         lkg_tool_fill(text, map, /* html= */ false, &buf);
@@ -240,8 +235,7 @@ static int show_mark(const struct lkg_tool *tool, const struct lkg_view *view, c
                              view->component, id);
         if (!lkg_tool_structured(tool))
                 return show_text(id, json);
-        map = lkg_tool_document();
-        lkg_tool_map_string(map, "component", view->component);
+        map = lkg_tool_texts(lkg_tool_document(), "component", view->component, NULL);
         map_mark(map, id, json, true);
         return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
 }
@@ -250,11 +244,11 @@ static int show_mark(const struct lkg_tool *tool, const struct lkg_view *view, c
 static int condemn(const struct lkg_tool *tool, const struct lkg_view *view)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf reason = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("bad/%s/%s", view->component, tool->words[0]);
 
         for (size_t i = 1; i < tool->n_words; i++)
                 lkg_buf_printf(&reason, "%s%s", i > 1 ? " " : "", tool->words[i]);
-        return lkg_view_write(tool, view, path, O_CREAT, lkg_tool_text(&reason));
+        return lkg_view_write(tool, view, lkg_tool_format("bad/%s/%s", view->component, tool->words[0]),
+                              O_CREAT, lkg_buf_text(&reason));
 }
 
 /* The verb `forget` removes a mark. */
@@ -297,8 +291,7 @@ int lkg_verb_drift(const struct lkg_tool *tool)
         unseen = lkg_known_unseen(&known);
         status = lkg_value_size(known.drift) ? LKG_TOOL_DIFFERENT : unseen ? LKG_TOOL_FAILED : LKG_TOOL_OK;
         if (lkg_tool_structured(tool)) {
-                map = lkg_tool_document();
-                lkg_tool_map_string(map, "component", view.component);
+                map = lkg_tool_texts(lkg_tool_document(), "component", view.component, NULL);
                 if (unseen)
                         lkg_tool_map_number(map, "unseenProcess", unseen);
                 lkg_tool_map_value(map, "fields", lkg_value_ref(known.drift));
@@ -348,9 +341,8 @@ static int print_rollout_map(const struct lkg_tool *tool, const struct lkg_view 
                 { "slot", "slot" },
                 { "waiting", "waiting" },
         };
-        struct lkg_value *map = lkg_tool_document();
+        struct lkg_value *map = lkg_tool_texts(lkg_tool_document(), "component", view->component, NULL);
 
-        lkg_tool_map_string(map, "component", view->component);
         lkg_tool_map_bool(map, "halted", has_halted(rollout));
         lkg_tool_map_members(map, rollout, members, LKG_ARRAY_SIZE(members));
         return lkg_tool_print_map(tool, map, status);
@@ -361,7 +353,7 @@ int lkg_verb_rollout(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rollout = NULL;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char *text;
         int r, status;
 
         if (lkg_rollout_is_of_fleet(tool))

@@ -22,7 +22,7 @@ static bool no_yaml_says(const struct lkg_value *doc)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf json = LKG_BUF_INIT;
 
         lkg_render_json_compact(doc, &json);
-        (void)lkg_tool_text(&json);
+        (void)lkg_buf_text(&json);
         /* Larger than a document may be: aliases expanded it, and only YAML has them. */
         return json.size <= LKG_DOC_BYTES_MAX &&
                lkg_decode(json.data, json.size, LKG_FORMAT_JSON, LKG_DECODE_UNTYPED, NULL, &ignored,
@@ -45,7 +45,7 @@ static int print_doc(const struct lkg_tool *tool, const struct lkg_value *doc, e
 static int print_effective(const struct lkg_tool *tool, const struct lkg_value *effective,
                            enum lkg_format input)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_tool_own(lkg_mask_secrets(effective));
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_must(lkg_mask_secrets(effective));
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         if (format_of(tool, input) == LKG_FORMAT_YAML)
@@ -116,7 +116,7 @@ static int apply_strategic(const struct lkg_tool *tool, const struct lkg_value *
         if (!kind && lkg_value_type(target) == LKG_MAP)
                 kind = lkg_map_get_string(target, "kind");
         if (kind)
-                (void)lkg_tool_need(lkg_schema_get(kind, NULL, 0, &schema));
+                (void)lkg_need(lkg_schema_get(kind, NULL, 0, &schema));
         if (schema)
                 type = lkg_schema_merge_type(schema);
         return lkg_merge_strategic_typed(target, patch, schema ? &type : NULL, report, ret);

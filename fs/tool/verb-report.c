@@ -87,16 +87,15 @@ static void put_archive(const struct lkg_parts *parts, struct lkg_buf *ret)
 
         for (size_t i = 0; i < parts->n; i++) {
                 const struct lkg_part *part = &parts->items[i];
-                LKG_CLEANUP(lkg_freep) char *name = lkg_tool_format("lkgfs-report/%s", part->name);
 
                 if (part->error < 0)
                         lkg_buf_printf(&unread, "%s\t%s\n", part->name,
                                        *part->data ? part->data : strerror(-part->error));
                 else
-                        lkg_tar_add(ret, name, part->data, part->size,
-                                    part->modified_s ? part->modified_s : now_s);
+                        lkg_tar_add(ret, lkg_tool_format("lkgfs-report/%s", part->name), part->data,
+                                    part->size, part->modified_s ? part->modified_s : now_s);
         }
-        lkg_tar_add(ret, "lkgfs-report/could-not-be-read", lkg_tool_text(&unread), unread.size, now_s);
+        lkg_tar_add(ret, "lkgfs-report/could-not-be-read", lkg_buf_text(&unread), unread.size, now_s);
         lkg_tar_end(ret);
 }
 
@@ -120,7 +119,6 @@ static const char *choose_file(const struct lkg_tool *tool, bool tar, char ret[s
 static int write_file(const struct lkg_tool *tool, const char *path, const struct lkg_buf *buf)
 {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-        LKG_CLEANUP(lkg_freep)
         char *directory = slash ? lkg_tool_format("%.*s/", (int)(slash - path), path) : lkg_tool_format(".");
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_error err = { 0 };
@@ -149,6 +147,6 @@ int lkg_verb_report(const struct lkg_tool *tool)
                 put_archive(&parts, &buf);
         else
                 lkg_report_page(&parts, &buf);
-        (void)lkg_tool_text(&buf);
+        (void)lkg_buf_text(&buf);
         return file ? write_file(tool, file, &buf) : lkg_tool_print(&buf, LKG_TOOL_OK);
 }

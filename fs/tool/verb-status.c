@@ -220,8 +220,10 @@ static void map_age(struct lkg_value *map, const char *key, const char *rfc3339)
 
         /* Else the clock was set back: no age is better than a wrong one. */
         if (lkg_parse_rfc3339(rfc3339, &then_ns) == 0 && then_ns <= now_ns)
-                lkg_tool_map_text(map, key, " (%s ago)",
-                                  lkg_tool_age((now_ns - then_ns) / LKG_NSEC_PER_SEC, age));
+                lkg_tool_map_string(
+                        map, key,
+                        lkg_tool_format(" (%s ago)",
+                                        lkg_tool_age((now_ns - then_ns) / LKG_NSEC_PER_SEC, age)));
 }
 
 static void append_drift(const struct lkg_known *known, struct lkg_buf *buf)
@@ -243,20 +245,18 @@ static void append_drift(const struct lkg_known *known, struct lkg_buf *buf)
 /* Sentences about processes of lkgfs that do not run, or end again and again. */
 static void map_trouble(struct lkg_value *map, const struct lkg_processes *processes)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf missing = LKG_BUF_INIT;
-        size_t n = lkg_processes_missing(processes, &missing);
-        struct lkg_value *list = lkg_tool_list();
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        size_t n = lkg_processes_missing(processes, &text);
+        struct lkg_value *list = lkg_tool_map_list(map, "trouble");
 
-        lkg_tool_map_value(map, "trouble", list);
         if (n > 0) {
-                lkg_buf_puts(&missing, n == 1 ? " does not run" : " do not run");
-                lkg_tool_append(list, lkg_tool_string(lkg_tool_text(&missing)));
+                lkg_buf_puts(&text, n == 1 ? " does not run" : " do not run");
+                lkg_tool_append(list, lkg_tool_string(lkg_buf_text(&text)));
         }
         for (size_t i = 0; i < processes->n; i++) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf ends = LKG_BUF_INIT;
-
-                if (lkg_process_ends(&processes->items[i], &ends))
-                        lkg_tool_append(list, lkg_tool_string(lkg_tool_text(&ends)));
+                lkg_buf_reset(&text);
+                if (lkg_process_ends(&processes->items[i], &text))
+                        lkg_tool_append(list, lkg_tool_string(lkg_buf_text(&text)));
         }
 }
 
@@ -282,28 +282,25 @@ static void append_typo(const struct lkg_report *findings, struct lkg_buf *buf)
 /* From condition.json: a reason may contain a colon, so the line of text cannot be parsed. */
 static void map_condition(struct lkg_value *map, const struct lkg_value *condition)
 {
-        static const char *const members[] = { "status", "reason", "message" };
-        struct lkg_value *item = lkg_tool_map();
+        const char *status = lkg_tool_word(condition, "status");
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(members); i++) {
-                const char *text = lkg_tool_word(condition, members[i]);
-
-                lkg_tool_map_string(item, members[i], *text || i > 0 ? text : "Unknown");
-        }
-        if (condition)
-                lkg_tool_map_string(item, "since", lkg_map_get_string(condition, "lastTransitionTime"));
-        lkg_tool_map_value(map, "condition", item);
+        lkg_tool_map_value(
+                map, "condition",
+                lkg_tool_texts(lkg_tool_map(), "status", *status ? status : "Unknown", "reason",
+                               lkg_tool_word(condition, "reason"), "message",
+                               lkg_tool_word(condition, "message"), "since",
+                               condition ? lkg_map_get_string(condition, "lastTransitionTime") : NULL,
+                               NULL));
 }
 
 static void map_processes(struct lkg_value *map, const struct lkg_processes *processes)
 {
-        struct lkg_value *item = lkg_tool_map();
+        struct lkg_value *item = processes->n ? lkg_tool_map() : NULL;
 
         for (size_t i = 0; i < processes->n; i++)
                 lkg_tool_map_bool(item, processes->items[i].name, processes->items[i].up);
-        if (processes->n)
-                lkg_tool_map_value(map, "processes", lkg_value_ref(item));
-        lkg_value_unref(item);
+        if (item)
+                lkg_tool_map_value(map, "processes", item);
 }
 
 static void map_hold(struct lkg_value *map, const struct lkg_known *known)
@@ -323,11 +320,10 @@ static void map_hold(struct lkg_value *map, const struct lkg_known *known)
         if (!mode && strcmp(try, "none") == 0 && !lkg_map_get(known->hold, "rollout"))
                 return;
         item = lkg_tool_map();
-        lkg_tool_map_string(item, "mode", mode ? mode : "free");
         lkg_tool_map_members(item, known->hold, members, LKG_ARRAY_SIZE(members));
         lkg_tool_map_bool(item, "newerWaits", lkg_known_newer_waits(known));
-        lkg_tool_map_string(item, "try", try);
-        lkg_tool_map_value(map, "hold", item);
+        lkg_tool_map_value(map, "hold",
+                           lkg_tool_texts(item, "mode", mode ? mode : "free", "try", try, NULL));
 }
 
 static void map_trial(struct lkg_value *map, const struct lkg_value *trial)
@@ -359,11 +355,12 @@ static struct lkg_value *map_component(const struct facts *facts)
         const struct lkg_known *known = &facts->known;
         struct lkg_value *map = lkg_tool_map();
 
-        lkg_tool_map_string(map, "name", facts->view.component);
+        append_next(facts, &next);
+        lkg_tool_texts(map, "name", facts->view.component, "servedSince",
+                       *known->served_since ? known->served_since : NULL, "next", lkg_buf_text(&next), NULL);
         map_condition(map, known->condition);
         map_processes(map, &known->processes);
         lkg_tool_map_number(map, "generation", strtoull(text_of(facts, "generation"), NULL, 10));
-        lkg_tool_map_string(map, "servedSince", *known->served_since ? known->served_since : NULL);
         lkg_tool_map_members(map, known->texts, texts, LKG_ARRAY_SIZE(texts));
         map_hold(map, known);
         if (known->has_marks)
@@ -372,8 +369,6 @@ static struct lkg_value *map_component(const struct facts *facts)
         lkg_tool_map_value(map, "drift", lkg_value_ref(known->drift));
         if (lkg_known_unseen(known))
                 lkg_tool_map_number(map, "unseenProcess", lkg_known_unseen(known));
-        append_next(facts, &next);
-        lkg_tool_map_string(map, "next", lkg_tool_text(&next));
         lkg_tool_map_number(map, "notListed", known->findings.n_dropped);
         lkg_tool_map_value(map, "findings", lkg_tool_findings_value(&known->findings, NULL));
         return map;
@@ -417,23 +412,19 @@ static void map_words(const struct facts *facts, struct lkg_value *map)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf who = LKG_BUF_INIT;
 
         lkg_known_who(known, &who);
-        lkg_tool_map_string(map, "who", lkg_tool_text(&who));
-        lkg_tool_map_text(map, "digest", "%.12s", *sha256 ? sha256 : "?");
-        lkg_tool_map_string(map, "mountpoint", facts->view.mountpoint);
+        lkg_tool_texts(map, "who", lkg_buf_text(&who), "digest",
+                       lkg_tool_format("%.12s", *sha256 ? sha256 : "?"), "mountpoint",
+                       facts->view.mountpoint, NULL);
         map_age(map, "sinceAge", lkg_tool_word(known->condition, "lastTransitionTime"));
         map_age(map, "servedAge", known->served_since);
         map_trouble(map, &known->processes);
-        lkg_tool_map_bool(map, "held", lkg_known_mode(known));
-        lkg_tool_map_bool(map, "tried", strcmp(try, "running") == 0);
-        lkg_tool_map_bool(map, "armed", strcmp(try, "armed") == 0);
-        lkg_tool_map_bool(map, "dynamic", lkg_known_dynamic(known));
-        lkg_tool_map_bool(map, "trying", *state && strcmp(state, "idle") != 0);
-        lkg_tool_map_bool(map, "onTrial", lkg_known_on_trial(known));
-        lkg_tool_map_bool(map, "hasStarts", trial && lkg_map_get(trial, "priorStarts"));
-        lkg_tool_map_bool(map, "oneStart", trial && lkg_record_number(trial, "priorStarts", 0) == 1);
-        lkg_tool_map_bool(map, "hasThreshold", trial && lkg_map_get(trial, "threshold"));
-        lkg_tool_map_bool(map, "oneBad", known->marks.n_items == 1);
-        lkg_tool_map_bool(map, "assignedBad", known->assigned_mark);
+        lkg_tool_bools(map, "held", lkg_known_mode(known) != NULL, "tried", strcmp(try, "running") == 0,
+                       "armed", strcmp(try, "armed") == 0, "dynamic", lkg_known_dynamic(known), "trying",
+                       *state && strcmp(state, "idle") != 0, "onTrial", lkg_known_on_trial(known),
+                       "hasStarts", trial && lkg_map_get(trial, "priorStarts"), "oneStart",
+                       trial && lkg_record_number(trial, "priorStarts", 0) == 1, "hasThreshold",
+                       trial && lkg_map_get(trial, "threshold"), "oneBad", known->marks.n_items == 1,
+                       "assignedBad", known->assigned_mark != NULL, NULL);
 }
 
 static void text_component(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)
@@ -495,12 +486,10 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
                                        tool->options.all, &buf);
                 return lkg_tool_print(&buf, status);
         }
-        map = lkg_tool_document();
-        list = lkg_tool_list();
-        lkg_tool_map_string(map, "mountpoint", view->mountpoint);
+        map = lkg_tool_texts(lkg_tool_document(), "mountpoint", view->mountpoint, NULL);
+        list = lkg_tool_map_list(map, "components");
         for (size_t i = 0; i < n; i++)
                 lkg_tool_append(list, map_component(&facts[i]));
-        lkg_tool_map_value(map, "components", list);
         return lkg_tool_print_map(tool, map, status);
 }
 
@@ -519,7 +508,7 @@ int lkg_verb_status(const struct lkg_tool *tool)
                 r = lkg_view_components(&view, &names);
         if (r < 0)
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/status': %s", view.root, strerror(-r));
-        facts = lkg_tool_own(calloc(names.n_items + 1, sizeof(*facts)));
+        facts = lkg_must(calloc(names.n_items + 1, sizeof(*facts)));
         for (size_t i = 0; i < names.n_items; i++) {
                 facts[i].view = view;
                 facts[i].view.component = names.items[i];

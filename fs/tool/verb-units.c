@@ -34,7 +34,7 @@ static bool engine_answers(const struct lkg_tool *tool, const struct lkg_view *v
                 lkg_processes_read(view, &processes);
                 if (!processes.engine_silent) {
                         if (lkg_processes_missing(&processes, &missing))
-                                lkg_tool_note(tool, "missing: %s", lkg_tool_text(&missing));
+                                lkg_tool_note(tool, "missing: %s", lkg_buf_text(&missing));
                         return true;
                 }
                 if (lkg_boottime_ns() >= end_ns)
@@ -48,10 +48,10 @@ static bool engine_answers(const struct lkg_tool *tool, const struct lkg_view *v
         return false;
 }
 
-static bool is_served(const struct lkg_tool *tool, char *component)
+static bool is_served(const struct lkg_tool *tool, const char *component)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_freep) char *generation = NULL;
+        char *generation = NULL;
         struct lkg_error err = { 0 };
         struct statfs fs;
         int r;
@@ -64,7 +64,7 @@ static bool is_served(const struct lkg_tool *tool, char *component)
                 lkg_tool_note(tool, "%s is not mounted", view.root); /* perhaps a backup of a view */
                 return false;
         }
-        view.component = lkg_tool_format("%s", component);
+        view.component = component;
         r = lkg_view_read(&view, &generation, NULL, "status/%s/generation", component);
         if (r < 0) {
                 lkg_tool_note(tool, "%s/status/%s/generation: %s", view.root, component, strerror(-r));
@@ -159,7 +159,7 @@ static int check_condition(const struct lkg_view *view, struct lkg_buf *line)
 
 static int check_served(const struct lkg_view *view, struct lkg_buf *line)
 {
-        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(view, "generation");
+        char *text = lkg_view_status(view, "generation");
         uint64_t generation = text ? strtoull(text, NULL, 10) : 0;
 
         if (!text)
@@ -258,7 +258,7 @@ int lkg_verb_npd(const struct lkg_tool *tool)
         if (lkg_view_find(tool, &view, &err) < 0 || lkg_view_find_component(tool, &view, &err) < 0)
                 return say(err.message, check->absent);
         status = check->run(&view, &line);
-        return say(lkg_tool_text(&line), status);
+        return say(lkg_buf_text(&line), status);
 }
 
 /* ---- wait ---- */
@@ -281,12 +281,13 @@ struct wait {
 static int open_generation(const struct wait *wait, uint64_t *ret)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(wait->view->fd, wait->path, O_RDONLY | O_CLOEXEC);
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char *text;
+        size_t size;
         int r;
 
         if (fd < 0)
                 return -errno;
-        r = lkg_read_file(fd, NUMBER_BYTES_MAX, &text, NULL, NULL);
+        r = lkg_tool_read(fd, NUMBER_BYTES_MAX, &text, &size);
         if (r < 0)
                 return r;
         *ret = strtoull(text, NULL, 10);
@@ -368,7 +369,6 @@ static int parse_words(const struct lkg_tool *tool, uint64_t *ret)
 int lkg_verb_wait(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
         struct wait wait = { .tool = tool, .view = &view, .deadline_ns = UINT64_MAX };
         uint64_t wanted, now_ns = lkg_boottime_ns();
 
@@ -377,7 +377,7 @@ int lkg_verb_wait(const struct lkg_tool *tool)
         if (tool->options.wait.limited && tool->options.wait.timeout_ns < UINT64_MAX - now_ns)
                 wait.deadline_ns = now_ns + tool->options.wait.timeout_ns;
         lkg_view_open(tool, true, &view);
-        wait.path = path = lkg_tool_format("status/%s/generation", view.component);
+        wait.path = lkg_tool_format("status/%s/generation", view.component);
         return wait_for(&wait, wanted);
 }
 
@@ -389,8 +389,8 @@ int lkg_verb_wait(const struct lkg_tool *tool)
 /* Relative to the directory of this program: an installed tree of any prefix, then a build folder. */
 static const char *const places[] = { "../sbin/" DAEMON, DAEMON, "../supervisor/" DAEMON };
 
-/* The directory of this program. Caller frees; NULL = not known. */
-static char *own_directory(void)
+/* The directory of this program; NULL = not known. */
+static const char *own_directory(void)
 {
         char path[4096], *slash;
         ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -400,22 +400,22 @@ static char *own_directory(void)
         return slash ? lkg_tool_format("%.*s", (int)(slash - path), path) : NULL;
 }
 
-static char *find_daemon(void)
+static const char *find_daemon(void)
 {
-        LKG_CLEANUP(lkg_freep) char *directory = own_directory();
+        const char *directory = own_directory();
 
         for (size_t i = 0; directory && i < LKG_ARRAY_SIZE(places); i++) {
-                LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s/%s", directory, places[i]);
+                const char *path = lkg_tool_format("%s/%s", directory, places[i]);
 
                 if (access(path, X_OK) == 0)
-                        return LKG_STEAL(path);
+                        return path;
         }
         return lkg_tool_format(LKG_SBINDIR "/" DAEMON);
 }
 
 int lkg_verb_mount(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_freep) char *path = find_daemon();
+        const char *path = find_daemon();
         const char *argv[6] = { DAEMON, "--background" };
         size_t n = 2;
 

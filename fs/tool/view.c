@@ -52,25 +52,24 @@ bool lkg_view_is_there(const struct lkg_tool *tool)
         return lkg_view_named(tool) || (lkg_view_mounts(&mounts) == 0 && mounts.n_items > 0);
 }
 
-static int find_mountpoint(const struct lkg_tool *tool, char **ret, struct lkg_error *err)
+static int find_mountpoint(const struct lkg_tool *tool, const char **ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
-        LKG_CLEANUP(lkg_freep) char *names = NULL;
         const char *named = lkg_view_named(tool);
         int r = named ? 0 : lkg_view_mounts(&mounts);
 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "/proc/self/mounts");
         if (named || mounts.n_items == 1) {
-                *ret = lkg_tool_format("%s", named ? named : mounts.items[0]);
+                *ret = named ? named : lkg_tool_cut(mounts.items[0], strlen(mounts.items[0]));
                 return 0;
         }
         if (mounts.n_items == 0)
                 return lkg_tool_say(err,
                                     "lkgfs is not mounted here; start it with `systemctl start lkgfs`, or "
                                     "mount it with `lkgfs mount MOUNTPOINT`");
-        names = lkg_tool_join(&mounts);
-        return lkg_tool_say(err, "several lkgfs mounts: %s; choose with --mountpoint", names);
+        return lkg_tool_say(err, "several lkgfs mounts: %s; choose with --mountpoint",
+                            lkg_tool_join(&mounts));
 }
 
 /* Is there a component's status below @root? The node's own directory `status` has none. */
@@ -82,44 +81,40 @@ static bool has_status(const char *root)
 
         if (view.fd >= 0)
                 (void)lkg_view_components(&view, &components);
-        for (size_t i = 0; i < components.n_items && !found; i++) {
-                LKG_CLEANUP(lkg_freep)
-                char *path = lkg_tool_format("status/%s/generation", components.items[i]);
-
-                found = faccessat(view.fd, path, F_OK, 0) == 0;
-        }
+        for (size_t i = 0; i < components.n_items && !found; i++)
+                found = faccessat(view.fd, lkg_tool_format("status/%s/generation", components.items[i]),
+                                  F_OK, 0) == 0;
         (void)lkg_close(view.fd);
         return found;
 }
 
 /* Return: the directory in @mountpoint with the status; NULL = none. */
-static char *find_virtual_dir(const char *mountpoint)
+static const char *find_virtual_dir(const char *mountpoint)
 {
         DIR *dir = opendir(mountpoint);
-        char *found = NULL;
+        const char *found = NULL;
 
         for (struct dirent *e = dir ? readdir(dir) : NULL; e && !found; e = readdir(dir)) {
-                LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s/%s", mountpoint, e->d_name);
+                const char *path = lkg_tool_format("%s/%s", mountpoint, e->d_name);
 
                 if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && strcmp(e->d_name, ".") != 0 &&
                     strcmp(e->d_name, "..") != 0 && has_status(path))
-                        found = LKG_STEAL(path);
+                        found = path;
         }
         if (dir)
                 (void)closedir(dir);
         return found;
 }
 
-static char *choose_root(const struct lkg_tool *tool, const char *mountpoint)
+static const char *choose_root(const struct lkg_tool *tool, const char *mountpoint)
 {
-        const char *given = tool->options.virtual_dir;
-        char *root = NULL;
+        const char *given = tool->options.virtual_dir, *root = NULL;
 
         if (given && *given)
                 return lkg_tool_format("%s/%s", mountpoint, given);
         if (!given && !has_status(mountpoint))
                 root = find_virtual_dir(mountpoint);
-        return root ? root : lkg_tool_format("%s", mountpoint);
+        return root ? root : mountpoint;
 }
 
 int lkg_view_find(const struct lkg_tool *tool, struct lkg_view *ret, struct lkg_error *err)
@@ -142,22 +137,22 @@ int lkg_view_find(const struct lkg_tool *tool, struct lkg_view *ret, struct lkg_
 int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings components = { 0 };
-        LKG_CLEANUP(lkg_freep) char *names = NULL;
         const char *given = tool->options.component;
         int r = lkg_view_components(view, &components);
 
         if (r < 0)
                 return lkg_tool_say(err, "'%s/status': %s", view->root, strerror(-r));
-        names = lkg_tool_join(&components);
         if (given && !lkg_tool_has_word(&components, given))
-                return lkg_tool_say(err, "no component \"%.60s\", there is: %s", given, names);
+                return lkg_tool_say(err, "no component \"%.60s\", there is: %s", given,
+                                    lkg_tool_join(&components));
         if (!given && components.n_items == 0)
                 return lkg_tool_say(err, "'%s' has no component", view->root);
         if (!given && components.n_items > 1) {
-                (void)lkg_tool_say(err, "several components: %s; choose with --component", names);
+                (void)lkg_tool_say(err, "several components: %s; choose with --component",
+                                   lkg_tool_join(&components));
                 return -EINVAL;
         }
-        view->component = lkg_tool_format("%s", given ? given : components.items[0]);
+        view->component = given ? given : lkg_tool_cut(components.items[0], strlen(components.items[0]));
         return 0;
 }
 
@@ -174,10 +169,7 @@ void lkg_view_open(const struct lkg_tool *tool, bool one, struct lkg_view *ret)
 
 void lkg_view_close(struct lkg_view *view)
 {
-        free(view->mountpoint);
-        free(view->root);
-        free(view->component);
-        (void)lkg_close(view->fd);
+        view->fd = lkg_close(view->fd);
 }
 
 /* ---- names ---- */
@@ -206,7 +198,7 @@ int lkg_view_list(const struct lkg_view *view, const char *path, unsigned char t
         if (!dir) {
                 r = -errno;
                 (void)lkg_close(fd);
-                return lkg_tool_need(r);
+                return lkg_need(r);
         }
         for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
                 if (e->d_name[0] != '.' &&
@@ -224,8 +216,7 @@ int lkg_view_components(const struct lkg_view *view, struct lkg_strings *ret)
 
 int lkg_view_bad_names(const struct lkg_view *view, struct lkg_strings *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("bad/%s", view->component);
-        int r = lkg_view_list(view, path, DT_REG, ret);
+        int r = lkg_view_list(view, lkg_tool_format("bad/%s", view->component), DT_REG, ret);
 
         return r == -ENOENT ? 0 : r;
 }
@@ -250,24 +241,19 @@ static int read_path(const struct lkg_view *view, const char *path, char **ret, 
 
         if (fd < 0 || (ret_st && fstat(fd, ret_st) < 0))
                 return -errno;
-        r = lkg_tool_need(lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, NULL));
-        if (r < 0 || !lkg_view_is_no_answer(*ret))
-                return r;
-        free(LKG_STEAL(*ret));
-        return -ETIMEDOUT;
+        r = lkg_tool_read(fd, FILE_BYTES_MAX, ret, ret_size);
+        return r == 0 && lkg_view_is_no_answer(*ret) ? -ETIMEDOUT : r;
 }
 
 int lkg_view_read(const struct lkg_view *view, char **ret, struct stat *ret_st, const char *fmt, ...)
 {
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
         size_t size = 0;
         va_list ap;
         int r;
 
         va_start(ap, fmt);
-        path = lkg_tool_vformat(fmt, ap);
+        r = read_path(view, lkg_tool_vformat(fmt, ap), ret, &size, ret_st);
         va_end(ap);
-        r = read_path(view, path, ret, &size, ret_st);
         if (r == 0 && size > 0 && (*ret)[size - 1] == '\n')
                 (*ret)[size - 1] = '\0';
         return r;
@@ -280,31 +266,35 @@ char *lkg_view_status(const struct lkg_view *view, const char *file)
         return lkg_view_read(view, &text, NULL, "status/%s/%s", view->component, file) < 0 ? NULL : text;
 }
 
+const char *lkg_view_text(const struct lkg_view *view, const char *file)
+{
+        const char *text = lkg_view_status(view, file);
+
+        return text ? text : "";
+}
+
 uint64_t lkg_view_generation(const struct lkg_view *view)
 {
-        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(view, "generation");
-
-        return text ? strtoull(text, NULL, 10) : 0;
+        return strtoull(lkg_view_text(view, "generation"), NULL, 10);
 }
 
 struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...)
 {
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_value *value;
+        struct lkg_value *value = NULL;
+        char *text = NULL;
         size_t size = 0;
         va_list ap;
 
         va_start(ap, fmt);
-        path = lkg_tool_vformat(fmt, ap);
+        if (read_path(view, lkg_tool_vformat(fmt, ap), &text, &size, NULL) == 0)
+                value = lkg_tool_decode(text);
         va_end(ap);
-        value = read_path(view, path, &text, &size, NULL) < 0 ? NULL : lkg_tool_decode(text);
         return value && lkg_value_type(value) == LKG_MAP ? value : lkg_value_unref(value);
 }
 
 int lkg_view_findings(const struct lkg_view *view, struct lkg_report *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("status/%s/findings.json", view->component);
+        char *path = lkg_tool_format("status/%s/findings.json", view->component);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_view_read_json(view, "%s", path);
 
         (void)lkg_tool_findings_take(map, ret);
@@ -315,14 +305,14 @@ int lkg_view_findings(const struct lkg_view *view, struct lkg_report *ret)
 
 static int refused(const struct lkg_tool *tool, const struct lkg_view *view, const char *path, int error)
 {
-        LKG_CLEANUP(lkg_freep) char *words = NULL;
+        const char *words = "";
 
         if (error == EACCES || error == EPERM)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s/%s: only root may do this", view->root,
                                      path);
         if (error == EINVAL || error == EBUSY)
-                words = lkg_view_status(view, "last-error");
-        if (words && *words)
+                words = lkg_view_text(view, "last-error");
+        if (*words)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
         if (error == ETIMEDOUT)
                 return lkg_tool_fail(
@@ -346,9 +336,8 @@ int lkg_view_write(const struct lkg_tool *tool, const struct lkg_view *view, con
 int lkg_view_command(const struct lkg_tool *tool, const struct lkg_view *view, const char *command,
                      const char *text)
 {
-        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("control/%s/%s", view->component, command);
-
-        return lkg_view_write(tool, view, path, 0, text);
+        return lkg_view_write(tool, view, lkg_tool_format("control/%s/%s", view->component, command), 0,
+                              text);
 }
 
 /* ---- verb-command ---- */
