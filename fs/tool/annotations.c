@@ -23,7 +23,8 @@ static const char *shown_path(const struct lkg_annotations *a, const char *path)
  */
 #define SCHEMA "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-void lkg_sarif_uri(const char *path, struct lkg_buf *buf)
+/* As a URI reference: relative as it is, absolute with "file://". */
+static void put_uri(const char *path, struct lkg_buf *buf)
 {
         if (*path == '/')
                 lkg_buf_puts(buf, "file://");
@@ -60,7 +61,7 @@ static struct lkg_value *locations(const struct lkg_annotations *a, const char *
 
         if (!path)
                 return NULL;
-        lkg_sarif_uri(shown_path(a, path), &uri);
+        put_uri(shown_path(a, path), &uri);
         if (line)
                 region = lkg_tool_map_of("startLine", lkg_tool_number(line), "startColumn",
                                          lkg_tool_number(column ? column : 1), NULL);

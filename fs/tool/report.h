@@ -65,10 +65,6 @@ void lkg_report_mask_lines(const char *text, size_t size, struct lkg_buf *ret);
 /** lkg_report_collect() - read everything that can be read (report-read.c); it ends within a minute, whatever hangs. */
 void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret);
 
-/* ---- tar: verb-report.c ---- */
-void lkg_tar_add(struct lkg_buf *buf, const char *name, const char *data, size_t size, uint64_t modified_s);
-void lkg_tar_end(struct lkg_buf *buf);
-
 /* ---- the page ---- */
 
 /** lkg_report_page() - the whole page: report-page.c. */

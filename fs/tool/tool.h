@@ -493,8 +493,6 @@ void lkg_annotations_add(struct lkg_annotations *a, const char *place, const str
 /** lkg_annotations_fail() - something could not be judged. */
 void lkg_annotations_fail(struct lkg_annotations *a, const char *place, const char *message);
 int lkg_annotations_print(struct lkg_annotations *a, int status);
-/** lkg_sarif_uri() - @path as a URI reference: relative as it is, absolute with "file://". */
-void lkg_sarif_uri(const char *path, struct lkg_buf *buf);
 
 /* ---- what `lkgfs explain` finds under a word: verb-explain.c, explain-show.c ---- */
 

@@ -61,7 +61,8 @@ static void put_long_name(struct lkg_buf *buf, const char *name)
         pad(buf, size);
 }
 
-void lkg_tar_add(struct lkg_buf *buf, const char *name, const char *data, size_t size, uint64_t modified_s)
+static void add_file(struct lkg_buf *buf, const char *name, const char *data, size_t size,
+                     uint64_t modified_s)
 {
         if (strlen(name) >= NAME_MAX_U)
                 put_long_name(buf, name);
@@ -71,17 +72,11 @@ void lkg_tar_add(struct lkg_buf *buf, const char *name, const char *data, size_t
         pad(buf, size);
 }
 
-void lkg_tar_end(struct lkg_buf *buf)
-{
-        static const char zeros[2 * BLOCK];
-
-        lkg_buf_append(buf, zeros, sizeof(zeros));
-}
-
 /* ---- the verb ---- */
 
 static void put_archive(const struct lkg_parts *parts, struct lkg_buf *ret)
 {
+        static const char end[2 * BLOCK];
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf unread = LKG_BUF_INIT;
         uint64_t now_s = lkg_realtime_ns() / LKG_NSEC_PER_SEC;
 
@@ -92,11 +87,11 @@ static void put_archive(const struct lkg_parts *parts, struct lkg_buf *ret)
                         lkg_buf_printf(&unread, "%s\t%s\n", part->name,
                                        *part->data ? part->data : strerror(-part->error));
                 else
-                        lkg_tar_add(ret, lkg_tool_format("lkgfs-report/%s", part->name), part->data,
-                                    part->size, part->modified_s ? part->modified_s : now_s);
+                        add_file(ret, lkg_tool_format("lkgfs-report/%s", part->name), part->data, part->size,
+                                 part->modified_s ? part->modified_s : now_s);
         }
-        lkg_tar_add(ret, "lkgfs-report/could-not-be-read", lkg_buf_text(&unread), unread.size, now_s);
-        lkg_tar_end(ret);
+        add_file(ret, "lkgfs-report/could-not-be-read", lkg_buf_text(&unread), unread.size, now_s);
+        lkg_buf_append(ret, end, sizeof(end));
 }
 
 /* On a terminal nobody wants to see a page: it becomes a file of the working directory. */

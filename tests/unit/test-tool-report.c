@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats that the tool writes by itself: filled templates, tar headers, URIs; what is masked in lines; parts in a pipe. */
+/* Filled templates, and parts in a pipe. The archive and its masks are golden: session-report. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -81,91 +81,6 @@ TEST(test_sections)
 
                 fill(rows[i].template, json, false, &buf);
                 assert_text(&buf, rows[i].want);
-        }
-}
-
-TEST(test_uri)
-{
-        static const struct {
-                const char *path, *uri;
-        } rows[] = {
-                { "kubelet.conf.d/50-x.conf", "kubelet.conf.d/50-x.conf" },
-                { "/etc/a b", "file:///etc/a%20b" },
-                { "http:x", "http%3Ax" },
-                { "50%.conf", "50%25.conf" },
-                { "a?b#c[d]", "a%3Fb%23c%5Bd%5D" },
-                { "\xc3\xa4", "%C3%A4" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct lkg_buf buf = LKG_BUF_INIT;
-
-                lkg_sarif_uri(rows[i].path, &buf);
-                assert_text(&buf, rows[i].uri);
-        }
-}
-
-TEST(test_lines_are_masked)
-{
-        static const struct {
-                const char *line, *masked;
-        } rows[] = {
-                { "kubelet --token=abc -v=2", "kubelet --token=<masked> -v=2" },
-                { "kubelet --Password  abc next", "kubelet --Password  <masked> next" },
-                { "kubelet --token --v=2", "kubelet --token --v=2" },
-                { "token is not a flag", "token is not a flag" },
-                { "get https://u:p@h/x?t=1 now", "get https://<masked>@h/x?<masked> now" },
-                { "a\n-----BEGIN EC PRIVATE KEY----- x\nb\n", "a\n<masked>\nb\n" },
-                { "", "" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct lkg_buf buf = LKG_BUF_INIT;
-
-                lkg_report_mask_lines(rows[i].line, strlen(rows[i].line), &buf);
-                assert_text(&buf, rows[i].masked);
-        }
-}
-
-TEST(test_documents_are_masked_or_left_out)
-{
-        static const char good[] = "password: abc\nmaxPods: 1\n", bad[] = "password: [abc\n";
-        struct lkg_buf buf = LKG_BUF_INIT;
-
-        assert_int_equal(lkg_report_mask_document(good, strlen(good), &buf), 0);
-        assert_text(&buf, "maxPods: 1\npassword: <masked>\n");
-        assert_int_equal(lkg_report_mask_document(bad, strlen(bad), &buf), -EBADMSG);
-        assert_int_equal(buf.size, 0);
-        lkg_buf_deinit(&buf);
-}
-
-/* The pax record counts itself, also where its length gets another digit. */
-TEST(test_tar_names_of_every_length)
-{
-        char name[301];
-
-        memset(name, 'n', sizeof(name));
-        for (size_t size = 1; size < sizeof(name); size++) {
-                struct lkg_buf buf = LKG_BUF_INIT;
-                char *record, *end;
-
-                name[size] = '\0';
-                lkg_tar_add(&buf, name, "x", 1, 0);
-                lkg_tar_end(&buf);
-                assert_false(lkg_buf_failed(&buf));
-                assert_int_equal(buf.size % 512, 0);
-                if (size < 100) {
-                        assert_int_equal(buf.size, 2 * 512 + 2 * 512);
-                        assert_string_equal(buf.data, name);
-                } else {
-                        assert_int_equal(buf.data[156], 'x');
-                        record = buf.data + 512;
-                        assert_int_equal(strtoul(record, &end, 10), strcspn(record, "\n") + 1);
-                        assert_memory_equal(end, " path=", 6);
-                        assert_int_equal(strspn(end + 6, "n"), size);
-                }
-                lkg_buf_deinit(&buf);
-                name[size] = 'n';
         }
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal parts of the tool: command line, examples, mount table. What it says to mistakes, and the rest, is golden: session-wrong-use,
- * session-blame-and-diff. No file is touched.
+ * Examples of the help, the mount table, and what is read back. The command line is golden: session-odds, session-wrong-use.
  */
 #define UNIT_OWN_MAIN
 
@@ -9,9 +8,6 @@
 
 #include "unit.h"
 #include "fs/tool/tool.h"
-
-#define PARSE(...) parse((char *[]){ (char *)(uintptr_t) "lkgfs", __VA_ARGS__, NULL })
-#define W(text)    ((char *)(uintptr_t)(text))
 
 static struct lkg_tool tool;
 static char message[512];
@@ -24,101 +20,6 @@ static int parse(char **argv)
                 argc++;
         message[0] = '\0';
         return lkg_tool_parse(&tool, argc, argv, message);
-}
-
-TEST(test_verb_and_words)
-{
-        assert_int_equal(PARSE(W("hold"), W("on")), 0);
-        assert_string_equal(tool.verb->name, "hold");
-        assert_int_equal(tool.n_words, 1);
-        assert_string_equal(tool.words[0], "on");
-
-        assert_int_equal(PARSE(W("wait"), W("--timeout"), W("1m30s"), W("generation"), W("7")), 0);
-        assert_true(tool.options.wait.limited);
-        assert_int_equal(tool.options.wait.timeout_ns, 90 * LKG_NSEC_PER_SEC);
-        assert_int_equal(tool.n_words, 2);
-        assert_string_equal(tool.words[1], "7");
-}
-
-TEST(test_options_may_stand_anywhere)
-{
-        assert_int_equal(PARSE(W("-m"), W("/mnt"), W("-ojson"), W("status"), W("--component=kubelet")), 0);
-        assert_string_equal(tool.verb->name, "status");
-        assert_string_equal(tool.options.mountpoint, "/mnt");
-        assert_string_equal(tool.options.component, "kubelet");
-        assert_int_equal(tool.options.format, LKG_TOOL_JSON);
-        assert_int_equal(tool.n_words, 0);
-
-        assert_int_equal(PARSE(W("patch"), W("a"), W("--type"), W("merge"), W("b"), W("--output=yaml")), 0);
-        assert_int_equal(tool.n_words, 2);
-        assert_string_equal(tool.words[0], "a");
-        assert_string_equal(tool.words[1], "b");
-        assert_int_equal(tool.options.format, LKG_TOOL_YAML);
-}
-
-TEST(test_double_dash_ends_options)
-{
-        assert_int_equal(PARSE(W("convert"), W("--"), W("--strict")), 0);
-        assert_false(tool.options.document.strict);
-        assert_int_equal(tool.n_words, 1);
-        assert_string_equal(tool.words[0], "--strict");
-
-        assert_int_equal(PARSE(W("convert"), W("-")), 0);
-        assert_string_equal(tool.words[0], "-");
-}
-
-TEST(test_the_same_name_means_what_the_verb_means)
-{
-        assert_int_equal(PARSE(W("bake"), W("--config"), W("b"), W("--directory"), W("/dir")), 0);
-        assert_string_equal(tool.options.directory, "/dir");
-        assert_int_equal(PARSE(W("bake"), W("--output"), W("/earlier/name")), 0);
-        assert_string_equal(tool.options.directory, "/earlier/name");
-        assert_int_equal(PARSE(W("bake"), W("-o"), W("json")), -EINVAL);
-        assert_int_equal(PARSE(W("render"), W("--output"), W("/dir")), -EINVAL);
-}
-
-TEST(test_what_to_judge_by)
-{
-        assert_int_equal(PARSE(W("check"), W("--release"), W("1.34"), W("--host=cgroup=1")), 0);
-        assert_int_equal(tool.options.release, 134);
-        assert_int_equal(tool.options.host, 1);
-        assert_false(tool.options.effective);
-        assert_int_equal(PARSE(W("explain"), W("--release=v1.36.3"), W("maxPods")), 0);
-        assert_int_equal(tool.options.release, 136);
-        assert_int_equal(PARSE(W("render"), W("--effective"), W("--remote"), W("cm.yaml")), 0);
-        assert_true(tool.options.effective);
-        assert_string_equal(tool.options.remote, "cm.yaml");
-        assert_null(tool.options.remote_key);
-        assert_int_equal(PARSE(W("diff"), W("--remote-key=blue"), W("--remote=-")), 0);
-        assert_string_equal(tool.options.remote_key, "blue");
-        assert_string_equal(tool.options.remote, "-");
-        assert_int_equal(tool.options.release, 0);
-        assert_int_equal(tool.n_flags, 0);
-}
-
-TEST(test_component_flags_are_kept_as_they_are)
-{
-        assert_int_equal(
-                PARSE(W("render"), W("--config"), W("b"), W("--"), W("--max-pods=1"), W("-o"), W("x")), 0);
-        assert_string_equal(tool.options.config, "b");
-        assert_int_equal(tool.n_words, 0);
-        assert_int_equal(tool.n_flags, 3);
-        assert_string_equal(tool.flags[0], "--max-pods=1");
-        assert_string_equal(tool.flags[2], "x");
-        assert_int_equal(tool.options.format, LKG_TOOL_NATIVE);
-        assert_int_equal(PARSE(W("check"), W("--")), 0);
-        assert_int_equal(tool.n_flags, 0);
-}
-
-TEST(test_help_wins_over_missing_words)
-{
-        assert_int_equal(PARSE(W("hold"), W("--help")), 0);
-        assert_true(tool.options.help);
-        assert_int_equal(PARSE(W("--version")), 0);
-        assert_true(tool.options.version);
-        assert_null(tool.verb);
-        assert_int_equal(parse((char *[]){ W("lkgfs"), NULL }), 0);
-        assert_null(tool.verb);
 }
 
 static size_t count_lines(const char *text, size_t *ret_longest)
