@@ -130,17 +130,11 @@ struct lkg_value *lkg_adopt_effective(const struct lkg_adopt_node *look, const s
         return ret;
 }
 
-bool lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
-                    const struct lkg_value *b, struct lkg_buf *ret)
+const char *lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
+                           const struct lkg_value *b)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf x = LKG_BUF_INIT, y = LKG_BUF_INIT;
+        const char *diff = lkg_tool_diff(a_name, lkg_tool_masked(a, LKG_FORMAT_YAML), b_name,
+                                         lkg_tool_masked(b, LKG_FORMAT_YAML));
 
-        lkg_tool_render_masked(a, LKG_FORMAT_YAML, &x);
-        lkg_tool_render_masked(b, LKG_FORMAT_YAML, &y);
-        if (lkg_need(lkg_render_diff(a_name, x.data, x.size, b_name, y.data, y.size, ret)))
-                return true;
-        if (lkg_value_equal(a, b))
-                return false;
-        lkg_buf_puts(ret, "a secret value differs\n");
-        return true;
+        return *diff || lkg_value_equal(a, b) ? diff : "a secret value differs\n";
 }

@@ -152,8 +152,7 @@ static void add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *p
                      struct lkg_buf *buf)
 {
         add_directory(look, plan, directory_of(path));
-        (void)lkg_buf_text(buf);
-        add(look, plan, path, lkg_tool_keep(lkg_buf_steal(buf, NULL)));
+        add(look, plan, path, lkg_tool_take(buf));
 }
 
 /* The kubelet's drop-in is the last one: the view must be there before the kubelet needs it. */

@@ -97,7 +97,7 @@ void lkg_look_deinit(struct lkg_adopt_node *look);
 struct lkg_adopt_file {
         const char *path;
         const char *text; /* NULL = a directory */
-        bool kept;  /* there was a file, which is kept aside */
+        bool kept;        /* there was a file, which is kept aside */
         char sha256[LKG_SHA256_HEX];
 };
 struct lkg_adopt_plan {
@@ -124,9 +124,9 @@ int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret);
 struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text);
 /** lkg_adopt_effective() - the effective document of a component that reads @served alone. As _merge(). */
 struct lkg_value *lkg_adopt_effective(const struct lkg_adopt_node *look, const struct lkg_value *served);
-/** lkg_adopt_diff() - what differs, secrets masked. @ret: appended. Return: do they differ? */
-bool lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
-                    const struct lkg_value *b, struct lkg_buf *ret);
+/** lkg_adopt_diff() - what differs, secrets masked; "" = nothing. */
+const char *lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
+                           const struct lkg_value *b);
 
 /* adopt-files.c */
 /* Each returns LKG_TOOL_OK, or LKG_TOOL_FAILED after a message. */

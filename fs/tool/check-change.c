@@ -11,8 +11,9 @@
 
 /* Its place is that of the new value; a field that is left out has none. */
 static void add_change(struct lkg_candidate *candidate, const char *against,
-                       const struct lkg_field_change *change, const char *name)
+                       const struct lkg_field_change *change)
 {
+        const char *name = lkg_tool_changed(change);
         const struct lkg_where where = lkg_where_of(lkg_value_get_pointer(candidate->doc, change->pointer));
 
         if (change->change_class > LKG_CHANGE_RESTART)
@@ -29,12 +30,8 @@ static void add_changes(struct lkg_candidate *candidate, const char *against, co
         struct lkg_field_changes changes;
 
         lkg_schema_changes(candidate->schema, before, candidate->doc, candidate->has_base, &changes);
-        for (size_t i = 0; i < changes.n_items; i++) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
-
-                lkg_tool_put_changed(&changes.items[i], &name);
-                add_change(candidate, against, &changes.items[i], lkg_buf_text(&name));
-        }
+        for (size_t i = 0; i < changes.n_items; i++)
+                add_change(candidate, against, &changes.items[i]);
         lkg_field_changes_deinit(&changes);
 }
 

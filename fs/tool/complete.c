@@ -139,22 +139,6 @@ static void offer_kinds(struct complete *c)
                 offer(c, lkg_kinds[i].kind, lkg_kinds[i].component);
 }
 
-static void files(struct complete *c)
-{
-        lkg_buf_puts(&c->out, ":file\n");
-}
-
-static void directories(struct complete *c)
-{
-        lkg_buf_puts(&c->out, ":directory\n");
-}
-
-static void offer_verbs(struct complete *c)
-{
-        for (size_t i = 0; i < lkg_n_tool_verbs; i++)
-                offer(c, lkg_tool_verbs[i].name, lkg_tool_verbs[i].help);
-}
-
 /* ---- what may stand where the help has a word ---- */
 
 static void offer_place(struct complete *c, struct lkg_span place, bool of_verb)
@@ -163,30 +147,30 @@ static void offer_place(struct complete *c, struct lkg_span place, bool of_verb)
                 const char *name;
                 bool of_verb; /* in its words; else the value of an option */
                 void (*offer)(struct complete *c);
-                const char *words; /* instead */
+                const char *words; /* instead; with a colon it is the answer */
         } rows[] = {
                 { "1.NN", false, offer_releases },
-                { "BASE", false, files },
+                { "BASE", false, NULL, ":file" },
                 { "C", false, offer_components },
                 { "CHECK", false, NULL, "condition|served|bad|processes" },
                 { "COMPONENT", true, offer_components },
-                { "DIR", false, directories },
+                { "DIR", false, NULL, ":directory" },
                 { "DURATION", true, NULL, "30s|5m|10m|1h" },
                 { "FIELD", true, offer_set_fields },
-                { "FILE", false, files },
-                { "FILE", true, files },
+                { "FILE", false, NULL, ":file" },
+                { "FILE", true, NULL, ":file" },
                 { "ID", false, offer_bad },
                 { "ID", true, offer_bad },
                 { "K", false, offer_kinds },
                 { "KIND", true, offer_kinds },
-                { "M", false, directories },
+                { "M", false, NULL, ":directory" },
                 { "M", true, offer_generations },
-                { "MOUNTPOINT", true, directories },
+                { "MOUNTPOINT", true, NULL, ":directory" },
                 { "N", true, offer_generations },
                 { "NAME", true, offer_dropins },
-                { "PATCH", true, files },
+                { "PATCH", true, NULL, ":file" },
                 { "T", false, NULL, "30s|5m|1h" },
-                { "TARGET", true, files },
+                { "TARGET", true, NULL, ":file" },
                 { "TYPE", false, NULL, "merge|strategic" },
                 { "WORD", true, offer_known_names },
         };
@@ -207,6 +191,8 @@ static void offer_place(struct complete *c, struct lkg_span place, bool of_verb)
                         i++;
                 if (i < LKG_ARRAY_SIZE(rows) && rows[i].offer)
                         rows[i].offer(c);
+                else if (i < LKG_ARRAY_SIZE(rows) && *rows[i].words == ':')
+                        lkg_buf_printf(&c->out, "%s\n", rows[i].words);
                 else if (i < LKG_ARRAY_SIZE(rows))
                         place = lkg_span(rows[i].words, strlen(rows[i].words));
         }
@@ -301,7 +287,8 @@ static void complete_last(struct complete *c, const struct lkg_tool_option *wait
         } else if (c->current[0] == '-') {
                 complete_option(c, bits);
         } else if (!c->tool.verb) {
-                offer_verbs(c);
+                for (size_t i = 0; i < lkg_n_tool_verbs; i++)
+                        offer(c, lkg_tool_verbs[i].name, lkg_tool_verbs[i].help);
         } else {
                 complete_word(c);
         }

@@ -73,14 +73,12 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret)
         }
 }
 
-bool lkg_process_ends(const struct lkg_process_told *process, struct lkg_buf *buf)
+const char *lkg_process_ends(const struct lkg_process_told *process)
 {
-        if (process->n_ends <= ENDS_MANY || !buf)
-                return process->n_ends > ENDS_MANY;
-        lkg_buf_printf(buf, "%s ended %u times within a minute, the last time: ", process->name,
-                       process->n_ends);
-        lkg_tool_put_clean(buf, process->reason);
-        return true;
+        return process->n_ends <= ENDS_MANY
+                       ? NULL
+                       : lkg_tool_format("%s ended %u times within a minute, the last time: %s",
+                                         process->name, process->n_ends, lkg_tool_clean(process->reason));
 }
 
 bool lkg_process_missing(const struct lkg_process_told *process)
@@ -88,18 +86,22 @@ bool lkg_process_missing(const struct lkg_process_told *process)
         return !process->up && strcmp(process->name, ENGINE) != 0;
 }
 
-size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_buf *buf)
+const char *lkg_processes_missing(const struct lkg_processes *processes)
 {
-        size_t n = 0;
+        const char *names = NULL;
 
-        for (size_t i = 0; i < processes->n; i++) {
-                if (!lkg_process_missing(&processes->items[i]))
-                        continue;
-                if (buf)
-                        lkg_buf_printf(buf, "%s%s", n ? ", " : "", processes->items[i].name);
-                n++;
-        }
-        return n;
+        for (size_t i = 0; i < processes->n; i++)
+                if (lkg_process_missing(&processes->items[i]))
+                        names = lkg_tool_format("%s%s%s", names ? names : "", names ? ", " : "",
+                                                processes->items[i].name);
+        return names;
+}
+
+const char *lkg_processes_trouble(const struct lkg_processes *processes)
+{
+        const char *names = lkg_processes_missing(processes);
+
+        return names ? lkg_tool_format("%s do%s not run", names, strchr(names, ',') ? "" : "es") : NULL;
 }
 
 void lkg_processes_read(const struct lkg_view *view, struct lkg_processes *ret)
@@ -108,7 +110,7 @@ void lkg_processes_read(const struct lkg_view *view, struct lkg_processes *ret)
 
         for (int i = 0; i < 2; i++) {
                 lkg_processes_parse(lkg_view_text(view, "metrics.prom"), ret);
-                if (lkg_processes_missing(ret, NULL) == 0)
+                if (!lkg_processes_missing(ret))
                         return;
                 if (i == 0)
                         (void)nanosleep(&pause, NULL);
@@ -203,25 +205,23 @@ unsigned long lkg_known_unseen(const struct lkg_known *known)
                        : strtoul(lkg_tool_word(known->process, "pid"), NULL, 10);
 }
 
-static void put_short(const char *text, struct lkg_buf *buf)
+static const char *shortened(const char *text)
 {
         char *cut = text && strlen(text) > SHOWN_MAX ? lkg_tool_cut(text, SHOWN_MAX) : NULL;
 
-        if (cut)
-                lkg_utf8_mend(cut);
-        lkg_tool_put_clean(buf, cut ? cut : text ? text : "nothing");
-        lkg_buf_puts(buf, cut ? "..." : "");
+        if (!cut)
+                return text ? lkg_tool_clean(text) : "nothing";
+        lkg_utf8_mend(cut);
+        return lkg_tool_format("%s...", lkg_tool_clean(cut));
 }
 
-void lkg_known_drift(const struct lkg_known *known, size_t i, struct lkg_buf *buf)
+const char *lkg_known_drift(const struct lkg_known *known, size_t i)
 {
         const struct lkg_value *item = lkg_list_get(known->drift, i);
 
-        lkg_tool_put_clean(buf, lkg_tool_word(item, "field"));
-        lkg_buf_puts(buf, " runs with ");
-        put_short(lkg_map_get_string(item, "running"), buf);
-        lkg_buf_puts(buf, ", served is ");
-        put_short(lkg_map_get_string(item, "served"), buf);
+        return lkg_tool_format("%s runs with %s, served is %s", lkg_tool_clean(lkg_tool_word(item, "field")),
+                               shortened(lkg_map_get_string(item, "running")),
+                               shortened(lkg_map_get_string(item, "served")));
 }
 
 /* ---- dynamic configuration ---- */
@@ -244,20 +244,18 @@ bool lkg_known_dynamic(const struct lkg_known *known)
                known->marks.n_items > 0;
 }
 
-bool lkg_known_trial_next(const struct lkg_known *known, const char *component, struct lkg_buf *buf)
+const char *lkg_known_trial_next(const struct lkg_known *known, const char *component)
 {
-        if (known->assigned_mark) {
-                lkg_buf_puts(buf,
-                             "assign a corrected ConfigMap, or let this one be tried again: `lkgfs forget ");
-                lkg_tool_put_clean(buf, known->assigned_mark);
-                lkg_buf_printf(buf, " --component %s`", component);
-                return true;
-        }
-        if (!lkg_known_on_trial(known))
-                return false;
-        lkg_buf_printf(buf, "wait for the end of the trial, or end it now: `lkgfs promote --component %s`",
-                       component);
-        return true;
+        if (known->assigned_mark)
+                return lkg_tool_format(
+                        "assign a corrected ConfigMap, or let this one be tried again: `lkgfs forget "
+                        "%s --component %s`",
+                        lkg_tool_clean(known->assigned_mark), component);
+        return lkg_known_on_trial(known)
+                       ? lkg_tool_format("wait for the end of the trial, or end it now: `lkgfs promote "
+                                         "--component %s`",
+                                         component)
+                       : NULL;
 }
 
 /* ---- holds ---- */
@@ -288,39 +286,33 @@ static bool try_expired(const struct lkg_known *known)
         return strcmp(lkg_tool_word(known->hold, "mode"), "try-expired") == 0;
 }
 
-void lkg_known_who(const struct lkg_known *known, struct lkg_buf *buf)
+const char *lkg_known_who(const struct lkg_known *known)
 {
         const char *since = lkg_tool_word(known->hold, "since"), *uid = lkg_tool_word(known->hold, "uid"),
                    *pid = lkg_tool_word(known->hold, "pid"),
                    *program = lkg_tool_word(known->hold, "program");
+        const char *when = *since ? lkg_tool_format(" since %s", lkg_tool_clean(since)) : "";
 
-        lkg_buf_puts(buf, *since ? " since " : "");
-        lkg_tool_put_clean(buf, since);
-        if (!*uid)
-                return;
-        lkg_buf_puts(buf, try_expired(known) ? ", after a try by uid " : " by uid ");
-        lkg_tool_put_clean(buf, uid);
-        lkg_buf_puts(buf, " (pid ");
-        lkg_tool_put_clean(buf, *pid ? pid : "?");
-        lkg_buf_puts(buf, ", ");
-        lkg_tool_put_clean(buf, *program ? program : "unknown program");
-        lkg_buf_putc(buf, ')');
+        return !*uid ? when
+                     : lkg_tool_format("%s%sby uid %s (pid %s, %s)", when,
+                                       try_expired(known) ? ", after a try " : " ", lkg_tool_clean(uid),
+                                       lkg_tool_clean(*pid ? pid : "?"),
+                                       lkg_tool_clean(*program ? program : "unknown program"));
 }
 
-bool lkg_known_hold_next(const struct lkg_known *known, const char *component, struct lkg_buf *buf)
+const char *lkg_known_hold_next(const struct lkg_known *known, const char *component)
 {
-        if (lkg_known_mode(known)) {
-                lkg_buf_printf(buf, "`lkgfs hold off --component %s` follows the files again", component);
-                if (try_expired(known) && lkg_known_newer_waits(known))
-                        lkg_buf_puts(buf,
-                                     ", with the change that was tried: repair it before, if it was wrong");
-                return true;
-        }
-        if (strcmp(lkg_known_try(known), "running") != 0)
-                return false;
-        lkg_buf_printf(buf,
-                       "`lkgfs commit --component %s` keeps the tried change; without it the previous one "
-                       "is served again",
-                       component);
-        return true;
+        if (lkg_known_mode(known))
+                return lkg_tool_format(
+                        "`lkgfs hold off --component %s` follows the files again%s", component,
+                        try_expired(known) && lkg_known_newer_waits(known)
+                                ? ", with the change that was tried: repair it before, if it was "
+                                  "wrong"
+                                : "");
+        return strcmp(lkg_known_try(known), "running") == 0
+                       ? lkg_tool_format(
+                                 "`lkgfs commit --component %s` keeps the tried change; without it the "
+                                 "previous one is served again",
+                                 component)
+                       : NULL;
 }

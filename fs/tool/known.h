@@ -32,10 +32,12 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret);
 void lkg_processes_read(const struct lkg_view *view, struct lkg_processes *ret);
 /** lkg_process_missing() - does it not run? Never the engine, which is replaced at once: engine_silent reports it. */
 bool lkg_process_missing(const struct lkg_process_told *process);
-/** lkg_processes_missing() - add the missing ones to @buf (may be NULL): "lkgfsd, lkgfs-notify". Return: how many. */
-size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_buf *buf);
-/** lkg_process_ends() - does it end again and again? @buf (may be NULL): "lkgfs-engine ended 600 times within a minute, ...". */
-bool lkg_process_ends(const struct lkg_process_told *process, struct lkg_buf *buf);
+/** lkg_processes_missing() - "lkgfsd, lkgfs-notify"; NULL = none is. */
+const char *lkg_processes_missing(const struct lkg_processes *processes);
+/** lkg_processes_trouble() - a sentence about them: "lkgfsd does not run"; NULL = none is missing. */
+const char *lkg_processes_trouble(const struct lkg_processes *processes);
+/** lkg_process_ends() - "lkgfs-engine ended 600 times within a minute, ..."; NULL = it does not end again and again. */
+const char *lkg_process_ends(const struct lkg_process_told *process);
 #define LKG_ENDS_ADVICE                                                                                     \
         "journalctl -u lkgfs shows each end; SIGKILL comes from the kernel without memory (journalctl -k) " \
         "or another program"
@@ -72,15 +74,15 @@ unsigned long lkg_known_unseen(const struct lkg_known *known);
         "runs as process %lu, and what that has read is not known: it started while lkgfs did not run, or " \
         "was not seen"
 /** lkg_known_drift() - "/maxPods runs with 110, served is 64"; long values are cut. */
-void lkg_known_drift(const struct lkg_known *known, size_t i, struct lkg_buf *buf);
+const char *lkg_known_drift(const struct lkg_known *known, size_t i);
 
 /** lkg_known_remote() - does the text name a ConfigMap, and not `init`, `default` or a local id? */
 bool lkg_known_remote(const char *text);
 /** lkg_known_dynamic() - is there anything besides the local configuration: a ConfigMap, a trial, a mark? */
 bool lkg_known_dynamic(const struct lkg_known *known);
 bool lkg_known_on_trial(const struct lkg_known *known);
-/** lkg_known_trial_next() - one line of advice about a refused or tried configuration. Return: is there one? */
-bool lkg_known_trial_next(const struct lkg_known *known, const char *component, struct lkg_buf *buf);
+/** lkg_known_trial_next() - one line of advice about a refused or tried configuration; NULL = none. */
+const char *lkg_known_trial_next(const struct lkg_known *known, const char *component);
 
 /** lkg_known_mode() - "hold", "rollback", "try-expired"; NULL = free. */
 const char *lkg_known_mode(const struct lkg_known *known);
@@ -88,6 +90,6 @@ const char *lkg_known_mode(const struct lkg_known *known);
 const char *lkg_known_try(const struct lkg_known *known);
 bool lkg_known_newer_waits(const struct lkg_known *known);
 /** lkg_known_who() - " since T by uid U (pid P, PROGRAM)", as far as known. */
-void lkg_known_who(const struct lkg_known *known, struct lkg_buf *buf);
-/** lkg_known_hold_next() - the command that ends a hold or a try, one line of advice. Return: is there one? */
-bool lkg_known_hold_next(const struct lkg_known *known, const char *component, struct lkg_buf *buf);
+const char *lkg_known_who(const struct lkg_known *known);
+/** lkg_known_hold_next() - the command that ends a hold or a try, one line of advice; NULL = none. */
+const char *lkg_known_hold_next(const struct lkg_known *known, const char *component);

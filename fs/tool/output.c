@@ -34,23 +34,44 @@ const char *lkg_tool_paint_end(bool colour)
         return colour ? "\033[0m" : "";
 }
 
-void lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf)
+const char *lkg_tool_masked(const struct lkg_value *doc, enum lkg_format format)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_must(lkg_mask_secrets(doc));
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = doc ? lkg_mask_secrets(doc) : NULL;
+        struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_render(masked, format, buf);
-        (void)lkg_buf_text(buf);
+        if (masked)
+                lkg_render(masked, format, &buf);
+        return lkg_tool_take(&buf);
 }
 
-int lkg_tool_print(struct lkg_buf *buf, int status)
+const char *lkg_tool_diff(const char *a_name, const char *a, const char *b_name, const char *b)
 {
-        const char *text = lkg_buf_text(buf);
-        int r = lkg_write_all(STDOUT_FILENO, text, buf->size);
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)lkg_need(lkg_render_diff(a_name, a, strlen(a), b_name, b, strlen(b), &buf));
+        return lkg_tool_take(&buf);
+}
+
+static int print(const char *data, size_t size, int status)
+{
+        int r = lkg_write_all(STDOUT_FILENO, data, size);
 
         if (r >= 0)
                 return status;
         (void)dprintf(STDERR_FILENO, "lkgfs: write to standard output: %s\n", strerror(-r));
         return LKG_TOOL_FAILED;
+}
+
+int lkg_tool_print(struct lkg_buf *buf, int status)
+{
+        const char *text = lkg_buf_text(buf);
+
+        return print(text, buf->size, status);
+}
+
+int lkg_tool_print_text(const char *text, int status)
+{
+        return print(text, strlen(text), status);
 }
 
 int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status)
@@ -130,6 +151,14 @@ void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...)
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text)
 {
         lkg_buf_shown(buf, text, strlen(text));
+}
+
+const char *lkg_tool_clean(const char *text)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_tool_put_clean(&buf, text);
+        return lkg_tool_take(&buf);
 }
 
 static const char *cell(const struct lkg_value *rows, size_t i, const struct lkg_column *column)

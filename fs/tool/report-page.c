@@ -193,18 +193,15 @@ static const char *document_of(const struct lkg_value *generation)
 
 static struct lkg_value *change_of(const struct lkg_value *history, const char *older, const char *newer)
 {
-        char *from = lkg_tool_format("generation %s", older);
-        char *to = lkg_tool_format("generation %s", newer);
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        const char *from = lkg_tool_format("generation %s", older),
+                   *to = lkg_tool_format("generation %s", newer);
         const char *a = document_of(lkg_parts_at(history, older)),
-                   *b = document_of(lkg_parts_at(history, newer));
-        struct lkg_value *item;
+                   *b = document_of(lkg_parts_at(history, newer)),
+                   *diff = a && b ? lkg_tool_diff(from, a, to, b) : "";
+        struct lkg_value *item =
+                lkg_tool_texts(lkg_tool_map(), "from", from, "to", to, "difference", diff, NULL);
 
-        if (a && b)
-                (void)lkg_need(lkg_render_diff(from, a, strlen(a), to, b, strlen(b), &diff));
-        item = lkg_tool_texts(lkg_tool_map(), "from", from, "to", to, "difference", lkg_buf_text(&diff),
-                              NULL);
-        return lkg_tool_bools(item, "known", a && b, "equal", a && b && !diff.size, NULL);
+        return lkg_tool_bools(item, "known", a && b, "equal", a && b && !*diff, NULL);
 }
 
 static void put_changes(const struct lkg_value *tree, const char *name, struct lkg_value *component)

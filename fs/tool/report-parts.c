@@ -230,16 +230,15 @@ void lkg_parts_names(const struct lkg_value *directory, struct lkg_strings *ret)
  * Masks what is not masked where it lies: lkg/ and our own configuration are documents in full, and command lines are those of
  * others. Everything else in a report was masked by who wrote it (docs/specification.md 2.13).
  */
-int lkg_report_mask_document(const char *text, size_t size, struct lkg_buf *ret)
+const char *lkg_report_mask_document(const char *text, size_t size)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         enum lkg_format format = lkg_detect_format(text, size);
 
-        if (lkg_decode(text, size, format, LKG_DECODE_UNTYPED, NULL, &ignored, &doc) < 0)
-                return -EBADMSG;
-        lkg_tool_render_masked(doc, format, ret);
-        return 0;
+        return lkg_decode(text, size, format, LKG_DECODE_UNTYPED, NULL, &ignored, &doc) < 0
+                       ? NULL
+                       : lkg_tool_masked(doc, format);
 }
 
 /* A word that names a credential hides itself, and the next one if it has no value: `--token=x`, `--token x`. */

@@ -40,8 +40,8 @@ struct reading {
 
 static void send_file(struct reading *reading, const char *path)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        const char *shown = NULL;
         char *text = NULL;
         struct stat st = { 0 };
         size_t size = 0;
@@ -54,8 +54,10 @@ static void send_file(struct reading *reading, const char *path)
                                          : -EINVAL;
         if (r == 0 && lkg_view_is_no_answer(text))
                 r = -ETIMEDOUT;
-        if (r == 0 && reading->masks)
-                r = lkg_report_mask_document(text, size, &masked);
+        if (r == 0) {
+                shown = reading->masks ? lkg_report_mask_document(text, size) : text;
+                r = shown ? 0 : -EBADMSG;
+        }
         if (r == 0 && reading->bytes + size > VIEW_BYTES_MAX)
                 r = -EFBIG;
         if (r < 0) {
@@ -63,7 +65,7 @@ static void send_file(struct reading *reading, const char *path)
                 return;
         }
         reading->bytes += size;
-        lkg_parts_send(path, reading->masks ? masked.data : text, reading->masks ? masked.size : size, 0,
+        lkg_parts_send(path, shown, reading->masks ? strlen(shown) : size, 0,
                        st.st_mtim.tv_sec > 0 ? (uint64_t)st.st_mtim.tv_sec : 0);
 }
 
@@ -286,15 +288,17 @@ static void send_processes(void)
 
 static void send_configuration(const char *path)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+        const char *shown = NULL;
         char *text;
         size_t size;
         int r = read_text(path, &text, &size);
 
         if (r == 0)
-                r = lkg_report_mask_document(text, size, &masked);
+                shown = lkg_report_mask_document(text, size);
+        if (r == 0 && !shown)
+                r = -EBADMSG;
         if (r != -ENOENT)
-                lkg_parts_send(lkg_tool_format("config%s", path), masked.data, masked.size, r, 0);
+                lkg_parts_send(lkg_tool_format("config%s", path), shown, shown ? strlen(shown) : 0, r, 0);
 }
 
 static int is_conf(const struct dirent *entry)

@@ -252,8 +252,12 @@ void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF
 int lkg_tool_say(struct lkg_error *err, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_tool_put_clean() - @text with `?` for each control character, so that it remains one line and cannot control a terminal. */
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
-/** lkg_tool_render_masked() - render @doc with secret values as "<masked>". */
-void lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf);
+const char *lkg_tool_clean(const char *text);
+int lkg_tool_print_text(const char *text, int status);
+/** lkg_tool_masked() - @doc with secret values as "<masked>"; "" = there is none. */
+const char *lkg_tool_masked(const struct lkg_value *doc, enum lkg_format format);
+/** lkg_tool_diff() - a unified diff; "" = they are equal. */
+const char *lkg_tool_diff(const char *a_name, const char *a, const char *b_name, const char *b);
 /** lkg_tool_put_diff() - a unified diff for standard output, with colours if it may have them. */
 void lkg_tool_put_diff(const struct lkg_tool *tool, const char *text, struct lkg_buf *buf);
 /* Of a table: where its texts are in the rows, and how wide it is, beyond what the texts need. */
@@ -291,6 +295,7 @@ void lkg_tool_let_go(size_t n);
 char *lkg_tool_format(const char *fmt, ...) LKG_PRINTF(1, 2);
 char *lkg_tool_vformat(const char *fmt, va_list ap) LKG_PRINTF(1, 0);
 char *lkg_tool_cut(const char *text, size_t size); /* a copy of a part */
+char *lkg_tool_take(struct lkg_buf *buf);          /* what it has; it is empty then */
 /** lkg_tool_read() - as lkg_read_file(). */
 int lkg_tool_read(int fd, size_t max, char **ret, size_t *ret_size);
 /** lkg_tool_next_line() - the line at *@text, which moves behind it. Return: false: there is none. */
@@ -604,8 +609,8 @@ bool lkg_rollout_is_of_fleet(const struct lkg_tool *tool);
 /** lkg_tool_complete() - print what could stand in the place of the last of @words. Return: exit status. */
 int lkg_tool_complete(int n, char **words);
 struct lkg_field_change;
-/** lkg_tool_put_changed() - append the name of the field. */
-void lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf);
+/** lkg_tool_changed() - the name of the field. */
+const char *lkg_tool_changed(const struct lkg_field_change *change);
 /** lkg_tool_put_suspects() - append a line for each suspect, if they are known. */
 void lkg_tool_put_suspects(const struct lkg_value *suspects, struct lkg_buf *buf);
 /** lkg_tool_suspects_missing() - why the record @mark has none; NULL = it has. */

@@ -44,6 +44,12 @@ char *lkg_tool_vformat(const char *fmt, va_list ap)
         return lkg_tool_keep(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
 }
 
+char *lkg_tool_take(struct lkg_buf *buf)
+{
+        (void)lkg_buf_text(buf);
+        return lkg_tool_keep(lkg_buf_steal(buf, NULL));
+}
+
 char *lkg_tool_cut(const char *text, size_t size)
 {
         return lkg_tool_keep(strndup(text, size));
@@ -86,12 +92,11 @@ bool lkg_tool_has_word(const struct lkg_strings *words, const char *word)
 
 char *lkg_tool_join(const struct lkg_strings *words)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_buf buf = LKG_BUF_INIT;
 
         for (size_t i = 0; i < words->n_items; i++)
                 lkg_buf_printf(&buf, "%s%s", i ? ", " : "", words->items[i]);
-        (void)lkg_buf_text(&buf);
-        return lkg_tool_keep(lkg_buf_steal(&buf, NULL));
+        return lkg_tool_take(&buf);
 }
 
 /* ---- building ---- */

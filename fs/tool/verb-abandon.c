@@ -70,14 +70,13 @@ static struct lkg_value *read_served(const struct leaving *l)
 static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *now = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        const char *diff;
         int status = lkg_adopt_before(&l->look, &now);
 
         if (status != LKG_TOOL_OK)
                 return status;
-        if (!lkg_adopt_diff("served", wanted, "the kubelet without lkgfs", now, &diff))
-                return LKG_TOOL_OK;
-        return lkg_tool_print(&diff, LKG_TOOL_DIFFERENT);
+        diff = lkg_adopt_diff("served", wanted, "the kubelet without lkgfs", now);
+        return *diff ? lkg_tool_print_text(diff, LKG_TOOL_DIFFERENT) : LKG_TOOL_OK;
 }
 
 /* In the format of the present one. */
@@ -110,7 +109,7 @@ static int bake(const struct leaving *l)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *wanted = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        const char *diff;
         int status;
 
         if (!l->known || !lkg_root_exists(l->look.rootfd, LKG_ADOPT_KUBELET))
@@ -120,16 +119,14 @@ static int bake(const struct leaving *l)
         status = lkg_adopt_before(&l->look, &before);
         if (status != LKG_TOOL_OK)
                 return status;
-        (void)lkg_adopt_diff("the kubelet without lkgfs", before, "served", wanted, &diff);
-        if (l->tool->options.adopt.dry_run) {
-                if (diff.size)
-                        lkg_buf_printf(&diff, "This is written to %s, which is kept as %s" ASIDE ".\n",
-                                       l->look.base, l->look.base);
-                else
-                        lkg_buf_puts(&diff, "What the kubelet sees: no difference.\n");
-                return lkg_tool_print(&diff, LKG_TOOL_OK);
-        }
-        if (!diff.size)
+        diff = lkg_adopt_diff("the kubelet without lkgfs", before, "served", wanted);
+        if (l->tool->options.adopt.dry_run)
+                return lkg_tool_print_text(
+                        *diff ? lkg_tool_format("%sThis is written to %s, which is kept as %s" ASIDE ".\n",
+                                                diff, l->look.base, l->look.base)
+                              : "What the kubelet sees: no difference.\n",
+                        LKG_TOOL_OK);
+        if (!*diff)
                 return LKG_TOOL_OK;
         status = write_base(l, served);
         if (status == LKG_TOOL_OK)

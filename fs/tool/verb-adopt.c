@@ -79,8 +79,8 @@ static void put_files(const struct adoption *a, struct lkg_buf *buf)
 
 /* ---- judging ---- */
 
-/* Return: LKG_TOOL_OK: no difference; LKG_TOOL_DIFFERENT: @diff has it; another status after a message. */
-static int compare(const struct adoption *a, struct lkg_buf *diff)
+/* Return: LKG_TOOL_OK; another status after a message. @ret_diff: "" = there is no difference. */
+static int compare(const struct adoption *a, const char **ret_diff)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
@@ -93,22 +93,18 @@ static int compare(const struct adoption *a, struct lkg_buf *diff)
         lkg_plan_config(&a->look, &a->plan, a->look.root, &config);
         served = lkg_adopt_merge(&a->look, a->plan.source, lkg_buf_text(&config));
         after = lkg_adopt_effective(&a->look, served);
-        return lkg_adopt_diff("the kubelet now", before, "the kubelet with lkgfs", after, diff)
-                       ? LKG_TOOL_DIFFERENT
-                       : LKG_TOOL_OK;
+        *ret_diff = lkg_adopt_diff("the kubelet now", before, "the kubelet with lkgfs", after);
+        return LKG_TOOL_OK;
 }
 
-static int show(const struct adoption *a, int compared, const struct lkg_buf *diff)
+static int show(const struct adoption *a, const char *diff)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         put_recognised(a, &buf);
         put_files(a, &buf);
-        if (diff->size)
-                lkg_buf_append(&buf, diff->data, diff->size);
-        else
-                lkg_buf_puts(&buf, "What the kubelet sees: no difference.\n");
-        return lkg_tool_print(&buf, compared);
+        lkg_buf_puts(&buf, *diff ? diff : "What the kubelet sees: no difference.\n");
+        return lkg_tool_print(&buf, *diff ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK);
 }
 
 /* ---- what an earlier adoption has written ---- */
@@ -281,8 +277,8 @@ static int apply(struct adoption *a)
 
 static int adopt(struct adoption *a)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
-        int status, compared;
+        const char *diff;
+        int status;
 
         lkg_adopt_root(a->tool, &a->look);
         a->over = lkg_adopt_record_find(&a->look, &a->old);
@@ -297,15 +293,15 @@ static int adopt(struct adoption *a)
         lkg_plan_make(&a->look, &a->old, &a->plan);
         if (a->over)
                 carry_over(&a->plan, &a->old);
-        compared = compare(a, &diff);
-        if (compared != LKG_TOOL_OK && !diff.size)
-                return compared;
+        status = compare(a, &diff);
+        if (status != LKG_TOOL_OK)
+                return status;
         if (a->tool->options.adopt.dry_run)
-                return show(a, compared, &diff);
-        if (compared != LKG_TOOL_OK && !a->tool->options.force) {
-                (void)lkg_tool_print(&diff, compared);
+                return show(a, diff);
+        if (*diff && !a->tool->options.force) {
+                (void)lkg_tool_print_text(diff, LKG_TOOL_DIFFERENT);
                 return lkg_tool_fail(
-                        a->tool, compared,
+                        a->tool, LKG_TOOL_DIFFERENT,
                         "the kubelet would see another configuration; nothing has changed. Mend it, or use "
                         "--force");
         }

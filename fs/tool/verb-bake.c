@@ -17,7 +17,7 @@
 
 struct baked {
         char *name;
-        struct lkg_buf text;
+        const char *text;
         mode_t mode;
         uid_t uid;
         gid_t gid;
@@ -32,8 +32,6 @@ struct bake {
 
 static void bake_deinit(struct bake *bake)
 {
-        for (size_t i = 0; i < bake->n_files; i++)
-                lkg_buf_deinit(&bake->files[i].text);
         free(bake->files);
         (void)lkg_close(bake->dirfd);
 }
@@ -57,7 +55,7 @@ static int write_one(const struct bake *bake, const struct baked *file, struct l
                                          .durable = true,
                                          .only_new = !bake->tool->options.force };
 
-        return lkg_write_file_as(bake->dirfd, file->name, file->text.data, file->text.size, &as, err);
+        return lkg_write_file_as(bake->dirfd, file->name, file->text, strlen(file->text), &as, err);
 }
 
 static int write_files(struct bake *bake)
@@ -86,11 +84,13 @@ static int write_files(struct bake *bake)
 static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg_format format,
                   struct baked *file)
 {
+        struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_error err = { 0 };
         int r;
 
-        lkg_render(doc, format, &file->text);
-        r = lkg_need(lkg_readback(doc, format, lkg_buf_text(&file->text), file->text.size, &err));
+        lkg_render(doc, format, &buf);
+        file->text = lkg_tool_take(&buf);
+        r = lkg_need(lkg_readback(doc, format, file->text, strlen(file->text), &err));
         if (r == LKG_READBACK_LEFT_OUT)
                 lkg_tool_note(bake->tool, "warning: %s [LKG2034]", err.message);
         return r < 0 ? lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,

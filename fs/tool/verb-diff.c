@@ -21,12 +21,14 @@ static void find_changes(const struct lkg_value *before, const struct lkg_value 
                 lkg_schema_changes(schema, before, after, /* has_base= */ false, ret);
 }
 
-void lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf)
+const char *lkg_tool_changed(const struct lkg_field_change *change)
 {
+        struct lkg_buf name = LKG_BUF_INIT;
+
         if (change->field)
-                lkg_buf_puts(buf, change->field->path);
-        else
-                lkg_pointer_text(change->pointer, buf);
+                return change->field->path;
+        lkg_pointer_text(change->pointer, &name);
+        return lkg_tool_take(&name);
 }
 
 /* The most expensive first; those that need a restart in one line. */
@@ -36,15 +38,12 @@ static void put_changes(const struct lkg_value *before, const struct lkg_value *
         size_t i = 0;
 
         find_changes(before, after, &changes);
-        for (; i < changes.n_items && changes.items[i].change_class > LKG_CHANGE_RESTART; i++) {
-                lkg_buf_puts(buf, "=> ");
-                lkg_tool_put_changed(&changes.items[i], buf);
-                lkg_buf_printf(buf, ": %s\n", changes.items[i].field->change);
-        }
-        for (size_t k = i; k < changes.n_items; k++) {
-                lkg_buf_puts(buf, k == i ? "=> restart: " : ", ");
-                lkg_tool_put_changed(&changes.items[k], buf);
-        }
+        for (; i < changes.n_items && changes.items[i].change_class > LKG_CHANGE_RESTART; i++)
+                lkg_buf_printf(buf, "=> %s: %s\n", lkg_tool_changed(&changes.items[i]),
+                               changes.items[i].field->change);
+        for (size_t k = i; k < changes.n_items; k++)
+                lkg_buf_printf(buf, "%s%s", k == i ? "=> restart: " : ", ",
+                               lkg_tool_changed(&changes.items[k]));
         if (i < changes.n_items)
                 lkg_buf_putc(buf, '\n');
         lkg_field_changes_deinit(&changes);
@@ -57,39 +56,31 @@ static void map_changes(struct lkg_value *map, const struct lkg_value *before, c
 
         find_changes(before, after, &changes);
         for (size_t i = 0; i < changes.n_items; i++) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
                 const struct lkg_field_change *change = &changes.items[i];
                 const char *needs = change->field ? change->field->change : NULL;
 
-                lkg_tool_put_changed(change, &name);
                 lkg_tool_append(list,
-                                lkg_tool_texts(lkg_tool_map(), "field", lkg_buf_text(&name), "changeClass",
-                                               lkg_change_class_name(change->change_class), "changeNeeds",
-                                               needs ? strchr(needs, ':') + 2 : NULL, NULL));
+                                lkg_tool_texts(lkg_tool_map(), "field", lkg_tool_changed(change),
+                                               "changeClass", lkg_change_class_name(change->change_class),
+                                               "changeNeeds", needs ? strchr(needs, ':') + 2 : NULL, NULL));
         }
         lkg_field_changes_deinit(&changes);
 }
 
 /* ---- layers ---- */
 
-/* The diff between layer @i and the result before it. Return: 1: there is one; 0. */
-static int diff_layer(const struct lkg_candidate *candidate, size_t i, struct lkg_buf *ret)
+/* What layer @i changes in the result before it; "" = nothing, or there is none. */
+static const char *diff_layer(const struct lkg_candidate *candidate, size_t i)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf before = LKG_BUF_INIT, after = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = lkg_candidate_merged(candidate, i - 1);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = lkg_candidate_merged(candidate, i);
         const struct lkg_layer_info *layer = &candidate->layers[i];
-        struct lkg_buf *texts[] = { &before, &after };
-        const char *name = lkg_tool_format("%s %s", lkg_layer_role_name(layer->role), layer->file);
 
-        for (size_t k = 0; k < LKG_ARRAY_SIZE(texts); k++) {
-                LKG_CLEANUP(lkg_value_unrefp)
-                struct lkg_value *merged = lkg_candidate_merged(candidate, i - 1 + k);
-
-                if (!merged)
-                        return 0;
-                lkg_tool_render_masked(merged, candidate->format, texts[k]);
-        }
-        return lkg_need(lkg_render_diff(layer[-1].file, before.data, before.size, name, after.data,
-                                        after.size, ret));
+        return !before || !after ? ""
+                                 : lkg_tool_diff(layer[-1].file, lkg_tool_masked(before, candidate->format),
+                                                 lkg_tool_format("%s %s", lkg_layer_role_name(layer->role),
+                                                                 layer->file),
+                                                 lkg_tool_masked(after, candidate->format));
 }
 
 static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate *candidate)
@@ -99,16 +90,16 @@ static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate 
         int status = LKG_TOOL_OK;
 
         for (size_t i = 1; i < candidate->n_layers; i++) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf one = LKG_BUF_INIT;
                 const struct lkg_layer_info *layer = &candidate->layers[i];
+                const char *diff = diff_layer(candidate, i);
 
-                if (diff_layer(candidate, i, &one) <= 0)
+                if (!*diff)
                         continue;
                 status = LKG_TOOL_DIFFERENT;
                 lkg_tool_append(list, lkg_tool_texts(lkg_tool_map(), "role",
                                                      lkg_layer_role_name(layer->role), "name", layer->name,
-                                                     "file", layer->file, "diff", lkg_buf_text(&one), NULL));
-                lkg_tool_put_diff(tool, one.data, &buf);
+                                                     "file", layer->file, "diff", diff, NULL));
+                lkg_tool_put_diff(tool, diff, &buf);
         }
         return lkg_tool_structured(tool) ? lkg_tool_print_listed(tool, NULL, "layers", list, status)
                                          : lkg_tool_print(&buf, status);
@@ -120,7 +111,7 @@ struct compared {
         const char *name; /* "generation 41" */
         char *origin;     /* of a generation; NULL = not read */
         struct lkg_value *doc;
-        struct lkg_buf yaml;
+        const char *yaml;
 };
 
 struct pair_of_documents {
@@ -134,8 +125,6 @@ static void pair_deinit(struct pair_of_documents *c)
 {
         lkg_value_unref(c->from.doc);
         lkg_value_unref(c->to.doc);
-        lkg_buf_deinit(&c->from.yaml);
-        lkg_buf_deinit(&c->to.yaml);
         lkg_value_unref(c->mark);
         lkg_view_close(&c->view);
 }
@@ -170,6 +159,7 @@ static bool read_compared(const struct pair_of_documents *c, const char *path, c
                           struct compared *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_buf yaml = LKG_BUF_INIT;
         char *file = NULL, *text = NULL;
         int r = find_name(&c->view, path, end, &file);
 
@@ -181,8 +171,8 @@ static bool read_compared(const struct pair_of_documents *c, const char *path, c
                 return false;
         if (r < 0)
                 lkg_tool_end(c->tool, LKG_TOOL_FAILED, "read %s/%s: %s", c->view.root, path, strerror(-r));
-        lkg_render(ret->doc, LKG_FORMAT_YAML, &ret->yaml);
-        (void)lkg_buf_text(&ret->yaml);
+        lkg_render(ret->doc, LKG_FORMAT_YAML, &yaml);
+        ret->yaml = lkg_tool_take(&yaml);
         return true;
 }
 
@@ -336,30 +326,28 @@ static void read_both(struct pair_of_documents *c)
 
 static int print_comparison(const struct pair_of_documents *c)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT, buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *suspects = c->mark ? find_suspects(c) : NULL;
         const struct compared *from = &c->from, *to = &c->to;
-        int status = lkg_need(lkg_render_diff(from->name, from->yaml.data, from->yaml.size, to->name,
-                                              to->yaml.data, to->yaml.size, &diff))
-                             ? LKG_TOOL_DIFFERENT
-                             : LKG_TOOL_OK;
+        const char *diff = lkg_tool_diff(from->name, from->yaml, to->name, to->yaml);
+        int status = *diff ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
         struct lkg_value *map;
 
         if (suspects && lkg_value_size(lkg_map_get(suspects, "fields")) > 0)
                 status = LKG_TOOL_DIFFERENT;
         if (lkg_tool_structured(c->tool)) {
                 map = lkg_tool_texts(lkg_tool_document(), "component", c->view.component, "from", from->name,
-                                     "to", to->name, "diff", lkg_buf_text(&diff), NULL);
+                                     "to", to->name, "diff", diff, NULL);
                 map_changes(map, from->doc, to->doc);
                 if (suspects)
                         lkg_tool_map_value(map, "fields", lkg_value_ref(lkg_map_get(suspects, "fields")));
                 return lkg_tool_print_map(c->tool, map, status);
         }
-        lkg_tool_put_diff(c->tool, lkg_buf_text(&diff), &buf);
-        if (diff.size)
+        lkg_tool_put_diff(c->tool, diff, &buf);
+        if (*diff)
                 put_changes(from->doc, to->doc, &buf);
         if (suspects) {
-                lkg_buf_puts(&buf, diff.size ? "\n" : "");
+                lkg_buf_puts(&buf, *diff ? "\n" : "");
                 lkg_tool_put_suspects(suspects, &buf);
         }
         return lkg_tool_print(&buf, status);

@@ -32,15 +32,15 @@ static void add(struct diagnosis *d, enum lkg_severity severity, const char *adv
 
 static void add(struct diagnosis *d, enum lkg_severity severity, const char *advice, const char *fmt, ...)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf clean = LKG_BUF_INIT;
+        const char *text;
         va_list ap;
 
         va_start(ap, fmt);
-        lkg_tool_put_clean(&clean, lkg_tool_vformat(fmt, ap));
+        text = lkg_tool_clean(lkg_tool_vformat(fmt, ap));
         va_end(ap);
-        lkg_tool_append(d->list, lkg_tool_texts(lkg_tool_map(), "severity", lkg_severity_name(severity),
-                                                "component", d->view.component, "text", lkg_buf_text(&clean),
-                                                "advice", advice, NULL));
+        lkg_tool_append(d->list,
+                        lkg_tool_texts(lkg_tool_map(), "severity", lkg_severity_name(severity), "component",
+                                       d->view.component, "text", text, "advice", advice, NULL));
 }
 
 /* ---- the node ---- */
@@ -78,20 +78,19 @@ static void check_condition(struct diagnosis *d)
 
 static void check_hold(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf who = LKG_BUF_INIT, advice = LKG_BUF_INIT;
-        const char *generation = lkg_tool_word(d->known.hold, "generation"),
+        const char *advice = lkg_known_hold_next(&d->known, d->view.component),
+                   *who = lkg_known_who(&d->known), *generation = lkg_tool_word(d->known.hold, "generation"),
                    *until = lkg_tool_word(d->known.hold, "until"), *mode = lkg_known_mode(&d->known);
         bool waits = lkg_known_newer_waits(&d->known);
 
-        if (!lkg_known_hold_next(&d->known, d->view.component, &advice))
+        if (!advice)
                 return;
-        lkg_known_who(&d->known, &who);
         if (mode)
-                add(d, waits ? LKG_WARNING : LKG_NOTE, lkg_buf_text(&advice),
-                    "held at generation %s (%s)%s%s", *generation ? generation : "?", mode,
-                    lkg_buf_text(&who), waits ? ", and a newer one waits" : "; nothing newer waits");
+                add(d, waits ? LKG_WARNING : LKG_NOTE, advice, "held at generation %s (%s)%s%s",
+                    *generation ? generation : "?", mode, who,
+                    waits ? ", and a newer one waits" : "; nothing newer waits");
         else
-                add(d, LKG_NOTE, lkg_buf_text(&advice), "on try until %s", *until ? until : "?");
+                add(d, LKG_NOTE, advice, "on try until %s", *until ? until : "?");
 }
 
 static void check_generation(struct diagnosis *d)
@@ -125,15 +124,14 @@ static const struct about {
 /* The finding, and the cure that the table of codes has for it. */
 static void add_finding(struct diagnosis *d, const struct lkg_finding *f, const struct about *row)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT, cure = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
         const struct lkg_finding_kind *kind = lkg_finding_kind(f->code);
 
         lkg_finding_format(f, &line);
-        if (kind)
-                lkg_buf_printf(&cure, "%s (`lkgfs explain LKG%04u`)", kind->advice, f->code);
         add(d, row->worth == LKG_NOTE ? LKG_WARNING : f->severity,
-            cure.size ? lkg_buf_text(&cure) : "see lkgfs-findings(7)", "%s%s", row->words,
-            lkg_buf_text(&line));
+            kind ? lkg_tool_format("%s (`lkgfs explain LKG%04u`)", kind->advice, f->code)
+                 : "see lkgfs-findings(7)",
+            "%s%s", row->words, lkg_buf_text(&line));
 }
 
 static void check_findings(struct diagnosis *d)
@@ -156,46 +154,40 @@ static void check_findings(struct diagnosis *d)
 
 static void check_assigned(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
         const char *assigned = lkg_known_text(&d->known, "assigned"),
                    *active = lkg_known_text(&d->known, "active");
+        const char *advice =
+                "remote.enabled may be false, or invalid local layers are in the way: see the condition";
         bool bad = d->known.assigned_mark, held = lkg_known_mode(&d->known);
 
         if (!lkg_known_remote(assigned) || !*active || strcmp(assigned, active) == 0)
                 return;
-        if (held) /* nothing else is served before that */
-                lkg_buf_printf(&advice, "`lkgfs hold off --component %s`%s", d->view.component,
-                               bad ? ", then " : " lets it be served");
         if (bad)
-                (void)lkg_known_trial_next(&d->known, d->view.component, &advice);
-        else if (!held)
-                lkg_buf_puts(&advice,
-                             "remote.enabled may be false, or invalid local layers are in the way: see "
-                             "the condition");
-        add(d, LKG_WARNING, lkg_buf_text(&advice),
+                advice = lkg_known_trial_next(&d->known, d->view.component);
+        if (held) /* nothing else is served before that */
+                advice = lkg_tool_format("`lkgfs hold off --component %s`%s%s", d->view.component,
+                                         bad ? ", then " : " lets it be served", bad ? advice : "");
+        add(d, LKG_WARNING, advice,
             bad ? "%s is assigned and known to be bad; %s is served" : "%s is assigned, and %s is served",
             assigned, active);
 }
 
 /* Where the reason of its end is logged: the journal of its unit, or of programs with its name. */
-static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf *buf)
+static const char *where_logged(const struct diagnosis *d, const char *until)
 {
-        const char *unit = lkg_tool_word(d->known.process, "unit");
+        const char *unit = lkg_tool_word(d->known.process, "unit"), *limit = "";
+        const char *which = *unit ? lkg_tool_format("-u %s", unit)
+                                  : lkg_tool_format("_COMM=%.*s", (int)LKG_PROC_NAMES, d->view.component);
         size_t date = strcspn(until, "T");
 
-        if (*unit)
-                lkg_buf_printf(buf, "`journalctl -u %s", unit);
-        else
-                lkg_buf_printf(buf, "`journalctl _COMM=%.*s", (int)LKG_PROC_NAMES, d->view.component);
         if (until[date] && strlen(until) > date + 9)
-                lkg_buf_printf(buf, " --until '%.*s %.8s UTC'", (int)date, until, until + date + 1);
-        lkg_buf_puts(buf, " -n 50` shows its last messages");
+                limit = lkg_tool_format(" --until '%.*s %.8s UTC'", (int)date, until, until + date + 1);
+        return lkg_tool_format("`journalctl %s%s -n 50` shows its last messages", which, limit);
 }
 
 /* Only the last one; earlier ones are in `lkgfs bad`. */
 static void check_crash_loop(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
         const struct lkg_strings *marks = &d->known.marks;
         const char *id = NULL;
         char time[32] = "";
@@ -211,10 +203,9 @@ static void check_crash_loop(struct diagnosis *d)
                 (void)snprintf(time, sizeof(time), "%s", lkg_tool_word(mark, "time"));
                 id = marks->items[i];
         }
-        if (!id)
-                return;
-        put_log(d, time, &advice);
-        add(d, LKG_WARNING, lkg_buf_text(&advice), "crash-looped with %s, which is bad since %s", id, time);
+        if (id)
+                add(d, LKG_WARNING, where_logged(d, time), "crash-looped with %s, which is bad since %s", id,
+                    time);
 }
 
 /* Return: true: status/<component>/startups is an empty list. */
@@ -248,7 +239,6 @@ static void check_unseen(struct diagnosis *d)
 
 static void check_drift(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf first = LKG_BUF_INIT;
         size_t n = lkg_value_size(d->known.drift);
 
         if (d->known.drift_error < 0)
@@ -256,10 +246,9 @@ static void check_drift(struct diagnosis *d)
         check_unseen(d);
         if (n == 0)
                 return;
-        lkg_known_drift(&d->known, 0, &first);
         add(d, LKG_WARNING, "`lkgfs drift` shows all; restart it when it suits, or let restart.policy do so",
-            "differs from what is served in %zu field%s: %s%s", n, n == 1 ? "" : "s", lkg_buf_text(&first),
-            n == 1 ? "" : ", ...");
+            "differs from what is served in %zu field%s: %s%s", n, n == 1 ? "" : "s",
+            lkg_known_drift(&d->known, 0), n == 1 ? "" : ", ...");
 }
 
 /* Once, for the node and not for the component. */
@@ -277,13 +266,13 @@ static void look_at_processes(struct diagnosis *d)
         d->view.component = NULL;
         for (size_t i = 0; i < processes->n; i++) {
                 const struct lkg_process_told *told = &processes->items[i];
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf ends = LKG_BUF_INIT;
-                const char *advice, *loss = lkg_process_loss(told->name, &advice);
+                const char *advice, *loss = lkg_process_loss(told->name, &advice),
+                                    *ends = lkg_process_ends(told);
 
                 if (lkg_process_missing(told))
                         add(d, LKG_ERROR, advice, "%s does not run: %s", told->name, loss);
-                if (lkg_process_ends(told, &ends))
-                        add(d, LKG_WARNING, LKG_ENDS_ADVICE, "%s", lkg_buf_text(&ends));
+                if (ends)
+                        add(d, LKG_WARNING, LKG_ENDS_ADVICE, "%s", ends);
         }
         if (processes->no_user && !warned)
                 add(d, LKG_NOTE,

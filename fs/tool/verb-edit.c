@@ -215,19 +215,14 @@ static void cover_dropins(const struct edit *edit, const struct lkg_tool_node *n
 static int show_difference(const struct edit *edit, const struct lkg_candidate *before,
                            const struct lkg_candidate *after)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf from = LKG_BUF_INIT, to = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT, shown = LKG_BUF_INIT;
-        int r;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
+        const char *diff =
+                lkg_tool_diff("the layers as they are", lkg_tool_masked(before->doc, LKG_FORMAT_YAML),
+                              "with this file", lkg_tool_masked(after->doc, LKG_FORMAT_YAML));
 
-        if (before->doc)
-                lkg_tool_render_masked(before->doc, LKG_FORMAT_YAML, &from);
-        if (after->doc)
-                lkg_tool_render_masked(after->doc, LKG_FORMAT_YAML, &to);
-        r = lkg_need(lkg_render_diff("the layers as they are", from.data, from.size, "with this file",
-                                     to.data, to.size, &diff));
-        lkg_tool_put_diff(edit->tool, lkg_buf_text(&diff), &shown);
+        lkg_tool_put_diff(edit->tool, diff, &shown);
         (void)lkg_tool_print(&shown, LKG_TOOL_OK);
-        return r > 0 ? JUDGED_CHANGED : JUDGED_SAME;
+        return *diff ? JUDGED_CHANGED : JUDGED_SAME;
 }
 
 static int judge_in_child(const struct edit *edit)

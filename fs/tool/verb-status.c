@@ -40,35 +40,22 @@ static enum rank rank_of(const struct facts *facts)
 
 /* ---- the next step ---- */
 
-/* `lkgfs explain CODE` for the first error. */
-static void append_explain(const struct lkg_report *findings, struct lkg_buf *buf)
-{
-        for (size_t i = 0; i < findings->n_findings; i++)
-                if (findings->findings[i].severity == LKG_ERROR && findings->findings[i].code) {
-                        lkg_buf_printf(buf, " (`lkgfs explain LKG%04u`)", findings->findings[i].code);
-                        return;
-                }
-}
-
-/* Used if no document of this node is wrong. Return: false: there is nothing to do. */
-static bool append_next_remote(const struct facts *facts, struct lkg_buf *buf)
+/* Used if no document of this node is wrong. NULL: there is nothing to do. */
+static const char *next_remote(const struct facts *facts)
 {
         const struct lkg_known *known = &facts->known;
+        const char *trial = lkg_known_trial_next(known, facts->view.component);
 
-        if (lkg_known_trial_next(known, facts->view.component, buf))
-                return true;
+        if (trial)
+                return trial;
         if (facts->rank == RANK_FALSE || facts->rank == RANK_UNKNOWN)
-                lkg_buf_puts(buf, known->findings_hidden
-                                          ? "run this as root to see the findings"
-                                          : "look into the log of lkgfsd (journalctl -u lkgfs)");
-        else if (known->findings.n_severity[LKG_WARNING])
-                lkg_buf_puts(buf, "read the warnings above; all layers are applied");
-        else if (lkg_value_size(known->drift))
-                lkg_buf_puts(buf,
-                             "restart the component when that is convenient: it runs with other values");
-        else
-                return false;
-        return true;
+                return known->findings_hidden ? "run this as root to see the findings"
+                                              : "look into the log of lkgfsd (journalctl -u lkgfs)";
+        if (known->findings.n_severity[LKG_WARNING])
+                return "read the warnings above; all layers are applied";
+        return lkg_value_size(known->drift)
+                       ? "restart the component when that is convenient: it runs with other values"
+                       : NULL;
 }
 
 static bool is_wrong_here(const struct facts *facts)
@@ -76,22 +63,20 @@ static bool is_wrong_here(const struct facts *facts)
         return !facts->known.assigned_mark && facts->known.findings.n_severity[LKG_ERROR];
 }
 
-static bool append_next_wrong(const struct facts *facts, struct lkg_buf *buf)
+/* With the code of the first error. */
+static const char *next_wrong(const struct facts *facts)
 {
-        if (!is_wrong_here(facts))
-                return append_next_remote(facts, buf);
-        lkg_buf_puts(buf, "correct the files that the findings name; corrections take effect when saved");
-        append_explain(&facts->known.findings, buf);
-        return true;
-}
+        const struct lkg_report *findings = &facts->known.findings;
+        static const char words[] =
+                "correct the files that the findings name; corrections take effect when saved";
 
-/* Nothing is served before a hold ends, so that comes first. A warning may be about the hold itself. */
-static void append_next_held(const struct facts *facts, struct lkg_buf *buf)
-{
-        if (facts->rank > RANK_UNKNOWN || (!facts->known.assigned_mark && !is_wrong_here(facts)))
-                return;
-        lkg_buf_puts(buf, "; then ");
-        (void)append_next_wrong(facts, buf);
+        if (!is_wrong_here(facts))
+                return next_remote(facts);
+        for (size_t i = 0; i < findings->n_findings; i++)
+                if (findings->findings[i].severity == LKG_ERROR && findings->findings[i].code)
+                        return lkg_tool_format("%s (`lkgfs explain LKG%04u`)", words,
+                                               findings->findings[i].code);
+        return words;
 }
 
 /* Return: what to do about a process that is missing; NULL = none is. */
@@ -108,30 +93,33 @@ static const char *missing_advice(const struct lkg_processes *processes)
 static bool ends_often(const struct lkg_processes *processes)
 {
         for (size_t i = 0; i < processes->n; i++)
-                if (lkg_process_ends(&processes->items[i], NULL))
+                if (lkg_process_ends(&processes->items[i]))
                         return true;
         return false;
 }
 
-/* One line. */
-static void append_next(const struct facts *facts, struct lkg_buf *buf)
+/* One line. Nothing is served before a hold ends, so that comes first. A warning may be about the hold itself. */
+static const char *next_of(const struct facts *facts)
 {
         const struct lkg_known *known = &facts->known;
-        const char *advice = missing_advice(&known->processes);
+        const char *advice = missing_advice(&known->processes),
+                   *hold = lkg_known_hold_next(known, facts->view.component), *wrong = next_wrong(facts);
 
         if (known->processes.engine_silent)
-                lkg_buf_puts(buf,
-                             "look into the log of lkgfsd (journalctl -u lkgfs): changes take effect when "
-                             "the engine is back");
-        else if (advice)
-                lkg_buf_puts(buf, advice);
-        else if (lkg_known_hold_next(known, facts->view.component, buf))
-                append_next_held(facts, buf);
-        else if (!append_next_wrong(facts, buf))
-                lkg_buf_puts(buf, ends_often(&known->processes) ? LKG_ENDS_ADVICE
-                                  : *lkg_tool_word(known->hold, "rollout")
-                                          ? "nothing to do here: the rollout has not reached this node"
-                                          : "nothing to do");
+                return "look into the log of lkgfsd (journalctl -u lkgfs): changes take effect when the "
+                       "engine is "
+                       "back";
+        if (advice)
+                return advice;
+        if (hold)
+                return facts->rank > RANK_UNKNOWN || (!known->assigned_mark && !is_wrong_here(facts))
+                               ? hold
+                               : lkg_tool_format("%s; then %s", hold, wrong ? wrong : "");
+        return wrong                           ? wrong
+               : ends_often(&known->processes) ? LKG_ENDS_ADVICE
+               : *lkg_tool_word(known->hold, "rollout")
+                       ? "nothing to do here: the rollout has not reached this node"
+                       : "nothing to do";
 }
 
 /* ---- findings ---- */
@@ -231,11 +219,9 @@ static void append_drift(const struct lkg_known *known, struct lkg_buf *buf)
         size_t n = lkg_value_size(known->drift);
         unsigned long unseen = lkg_known_unseen(known);
 
-        for (size_t i = 0; i < n && i < DRIFT_FIELDS_MAX; i++) {
-                lkg_buf_puts(buf, i == 0 ? "  drift     " : "            ");
-                lkg_known_drift(known, i, buf);
-                lkg_buf_putc(buf, '\n');
-        }
+        for (size_t i = 0; i < n && i < DRIFT_FIELDS_MAX; i++)
+                lkg_buf_printf(buf, "%s%s\n", i == 0 ? "  drift     " : "            ",
+                               lkg_known_drift(known, i));
         if (unseen)
                 lkg_buf_printf(buf, "  drift     " LKG_UNSEEN "\n", unseen);
         if (n > DRIFT_FIELDS_MAX)
@@ -245,18 +231,15 @@ static void append_drift(const struct lkg_known *known, struct lkg_buf *buf)
 /* Sentences about processes of lkgfs that do not run, or end again and again. */
 static void map_trouble(struct lkg_value *map, const struct lkg_processes *processes)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        size_t n = lkg_processes_missing(processes, &text);
         struct lkg_value *list = lkg_tool_map_list(map, "trouble");
+        const char *text = lkg_processes_trouble(processes);
 
-        if (n > 0) {
-                lkg_buf_puts(&text, n == 1 ? " does not run" : " do not run");
-                lkg_tool_append(list, lkg_tool_string(lkg_buf_text(&text)));
-        }
+        if (text)
+                lkg_tool_append(list, lkg_tool_string(text));
         for (size_t i = 0; i < processes->n; i++) {
-                lkg_buf_reset(&text);
-                if (lkg_process_ends(&processes->items[i], &text))
-                        lkg_tool_append(list, lkg_tool_string(lkg_buf_text(&text)));
+                text = lkg_process_ends(&processes->items[i]);
+                if (text)
+                        lkg_tool_append(list, lkg_tool_string(text));
         }
 }
 
@@ -351,13 +334,11 @@ static struct lkg_value *map_component(const struct facts *facts)
                 { "assigned", "assigned" },    { "error", "error" },
                 { "last-error", "lastError" }, { "last-known-good", "lastKnownGood" },
         };
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf next = LKG_BUF_INIT;
         const struct lkg_known *known = &facts->known;
         struct lkg_value *map = lkg_tool_map();
 
-        append_next(facts, &next);
         lkg_tool_texts(map, "name", facts->view.component, "servedSince",
-                       *known->served_since ? known->served_since : NULL, "next", lkg_buf_text(&next), NULL);
+                       *known->served_since ? known->served_since : NULL, "next", next_of(facts), NULL);
         map_condition(map, known->condition);
         map_processes(map, &known->processes);
         lkg_tool_map_number(map, "generation", strtoull(text_of(facts, "generation"), NULL, 10));
@@ -409,10 +390,8 @@ static void map_words(const struct facts *facts, struct lkg_value *map)
         const char *sha256 = text_of(facts, "sha256"), *state = lkg_tool_word(known->trial, "state"),
                    *try = lkg_known_try(known);
         const struct lkg_value *trial = lkg_map_get_map(map, "trial");
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf who = LKG_BUF_INIT;
 
-        lkg_known_who(known, &who);
-        lkg_tool_texts(map, "who", lkg_buf_text(&who), "digest",
+        lkg_tool_texts(map, "who", lkg_known_who(known), "digest",
                        lkg_tool_format("%.12s", *sha256 ? sha256 : "?"), "mountpoint",
                        facts->view.mountpoint, NULL);
         map_age(map, "sinceAge", lkg_tool_word(known->condition, "lastTransitionTime"));
@@ -476,8 +455,7 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
         qsort(facts, n, sizeof(*facts), by_rank);
         share_lines(facts, n, tool->options.all);
         for (size_t i = 0; i < n; i++)
-                if (facts[i].rank <= RANK_UNKNOWN ||
-                    lkg_processes_missing(&facts[i].known.processes, NULL) ||
+                if (facts[i].rank <= RANK_UNKNOWN || lkg_processes_missing(&facts[i].known.processes) ||
                     ends_often(&facts[i].known.processes))
                         status = LKG_TOOL_DIFFERENT;
         if (!lkg_tool_structured(tool)) {

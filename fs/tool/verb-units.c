@@ -29,12 +29,10 @@ static bool engine_answers(const struct lkg_tool *tool, const struct lkg_view *v
         struct lkg_processes processes;
 
         for (;;) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf missing = LKG_BUF_INIT;
-
                 lkg_processes_read(view, &processes);
                 if (!processes.engine_silent) {
-                        if (lkg_processes_missing(&processes, &missing))
-                                lkg_tool_note(tool, "missing: %s", lkg_buf_text(&missing));
+                        if (lkg_processes_missing(&processes))
+                                lkg_tool_note(tool, "missing: %s", lkg_processes_missing(&processes));
                         return true;
                 }
                 if (lkg_boottime_ns() >= end_ns)
@@ -119,7 +117,7 @@ struct npd_check {
         const char *name;
         int silent; /* the result if the mount does not answer */
         int absent; /* if there is none */
-        int (*run)(const struct lkg_view *view, struct lkg_buf *line);
+        int (*run)(const struct lkg_view *view, const char **ret_line);
 };
 
 /*
@@ -137,7 +135,7 @@ static int say(const char *text, int status)
         return lkg_tool_print(&buf, status);
 }
 
-static int check_condition(const struct lkg_view *view, struct lkg_buf *line)
+static int check_condition(const struct lkg_view *view, const char **ret_line)
 {
         static const struct {
                 const char *status;
@@ -149,73 +147,68 @@ static int check_condition(const struct lkg_view *view, struct lkg_buf *line)
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(results); i++)
                 if (strcmp(lkg_tool_word(json, "status"), results[i].status) == 0) {
-                        lkg_buf_printf(line, "%s: %s", *reason ? reason : "no reason",
-                                       lkg_tool_word(json, "message"));
+                        *ret_line = lkg_tool_format("%s: %s", *reason ? reason : "no reason",
+                                                    lkg_tool_word(json, "message"));
                         return results[i].result;
                 }
-        lkg_buf_printf(line, "no condition of %s can be read in %s", view->component, view->root);
+        *ret_line = lkg_tool_format("no condition of %s can be read in %s", view->component, view->root);
         return NPD_UNKNOWN;
 }
 
-static int check_served(const struct lkg_view *view, struct lkg_buf *line)
+static int check_served(const struct lkg_view *view, const char **ret_line)
 {
         char *text = lkg_view_status(view, "generation");
         uint64_t generation = text ? strtoull(text, NULL, 10) : 0;
 
         if (!text)
-                lkg_buf_printf(line, "no generation of %s can be read in %s", view->component, view->root);
+                *ret_line = lkg_tool_format("no generation of %s can be read in %s", view->component,
+                                            view->root);
         else if (generation == 0)
-                lkg_buf_printf(line, "no configuration of %s is served in %s", view->component, view->root);
+                *ret_line = lkg_tool_format("no configuration of %s is served in %s", view->component,
+                                            view->root);
         else
-                lkg_buf_printf(line, "generation %llu of %s is served", (unsigned long long)generation,
-                               view->component);
+                *ret_line = lkg_tool_format("generation %llu of %s is served",
+                                            (unsigned long long)generation, view->component);
         return generation ? NPD_OK : NPD_PROBLEM;
 }
 
-static int check_bad(const struct lkg_view *view, struct lkg_buf *line)
+static int check_bad(const struct lkg_view *view, const char **ret_line)
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         int r = lkg_view_bad_names(view, &names);
         size_t n = names.n_items;
 
         if (r < 0)
-                lkg_buf_printf(line, "%s/bad/%s: %s", view->root, view->component, strerror(-r));
+                *ret_line = lkg_tool_format("%s/bad/%s: %s", view->root, view->component, strerror(-r));
         else if (n == 0)
-                lkg_buf_printf(line, "no configuration of %s is bad", view->component);
+                *ret_line = lkg_tool_format("no configuration of %s is bad", view->component);
         else
-                lkg_buf_printf(line, "%zu bad configuration%s of %s: %s%s", n, n == 1 ? "" : "s",
-                               view->component, names.items[0], n > 1 ? ", ..." : "");
+                *ret_line = lkg_tool_format("%zu bad configuration%s of %s: %s%s", n, n == 1 ? "" : "s",
+                                            view->component, names.items[0], n > 1 ? ", ..." : "");
         return r < 0 ? NPD_UNKNOWN : n ? NPD_PROBLEM : NPD_OK;
 }
 
 /* The condition tells since when the engine has been silent. */
-static int check_processes(const struct lkg_view *view, struct lkg_buf *line)
+static int check_processes(const struct lkg_view *view, const char **ret_line)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *json = NULL;
         struct lkg_processes processes;
-        size_t n;
+        const char *trouble, *reason;
 
         lkg_processes_read(view, &processes);
-        n = lkg_processes_missing(&processes, line);
-        if (n > 0) {
-                lkg_buf_printf(line, " do%s not run", n == 1 ? "es" : "");
-                return NPD_PROBLEM;
-        }
-        if (processes.engine_silent) {
+        trouble = lkg_processes_trouble(&processes);
+        if (!trouble && processes.engine_silent) {
                 json = lkg_view_read_json(view, "status/%s/condition.json", view->component);
-                lkg_buf_puts(line, *lkg_tool_word(json, "reason") ? lkg_tool_word(json, "reason")
-                                                                  : "the engine does not answer");
-                return NPD_PROBLEM;
+                reason = lkg_tool_word(json, "reason");
+                trouble = *reason ? lkg_tool_cut(reason, strlen(reason)) : "the engine does not answer";
         }
-        for (size_t i = 0; i < processes.n; i++)
-                if (lkg_process_ends(&processes.items[i], line))
-                        return NPD_PROBLEM;
-        if (processes.n == 0)
-                lkg_buf_printf(line, "no processes in %s/status/%s/metrics.prom", view->root,
-                               view->component);
-        else
-                lkg_buf_puts(line, "all processes of lkgfs run");
-        return processes.n ? NPD_OK : NPD_UNKNOWN;
+        for (size_t i = 0; i < processes.n && !trouble; i++)
+                trouble = lkg_process_ends(&processes.items[i]);
+        *ret_line = trouble       ? trouble
+                    : processes.n ? "all processes of lkgfs run"
+                                  : lkg_tool_format("no processes in %s/status/%s/metrics.prom", view->root,
+                                                    view->component);
+        return trouble ? NPD_PROBLEM : processes.n ? NPD_OK : NPD_UNKNOWN;
 }
 
 static const struct npd_check checks[] = {
@@ -245,9 +238,9 @@ int lkg_npd_silent(const struct lkg_tool *tool)
 int lkg_verb_npd(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
         const struct npd_check *check = find_check(tool);
         struct lkg_error err = { 0 };
+        const char *line;
         int status;
 
         if (!check)
@@ -258,7 +251,7 @@ int lkg_verb_npd(const struct lkg_tool *tool)
         if (lkg_view_find(tool, &view, &err) < 0 || lkg_view_find_component(tool, &view, &err) < 0)
                 return say(err.message, check->absent);
         status = check->run(&view, &line);
-        return say(lkg_buf_text(&line), status);
+        return say(line, status);
 }
 
 /* ---- wait ---- */
