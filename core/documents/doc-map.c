@@ -271,39 +271,24 @@ static void insert(struct map_value *map, struct spot spot, struct key *key, str
         map->n++;
 }
 
-/* @like: a key with that name, or NULL. Takes over @item. Return: 1: it has replaced another; 0. */
-static int set(struct lkg_value *value, const struct sought *name, struct key *like, struct lkg_value *item)
+int lkg_map_set(struct lkg_value *value, const char *key, size_t key_size, struct lkg_value *item)
 {
+        const struct sought name = { key, key_size };
         struct map_value *map = lkg_as_map(value);
-        struct spot spot = find(map, name);
+        struct spot spot = find(map, &name);
+        struct member *member;
 
         assert(value->refs == 1 && item);
         map->at_chunk = map->at_first = 0;
-        if (spot.there) {
-                struct member *member;
-
-                chunk_own(&map->chunks[spot.chunk], false);
-                member = &map->chunks[spot.chunk]->members[spot.i];
-                lkg_value_unref(member->value);
-                member->value = item;
-                return 1;
+        if (!spot.there) {
+                insert(map, spot, key_new(&name), item);
+                return 0;
         }
-        if (like)
-                like->refs++;
-        insert(map, spot, like ? like : key_new(name), item);
-        return 0;
-}
-
-int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item)
-{
-        return set(map, &(struct sought){ key, key_size }, NULL, item);
-}
-
-int lkg_map_set_like(struct lkg_value *map, const struct lkg_value *other, size_t i, struct lkg_value *item)
-{
-        struct key *key = member_at(lkg_as_map(other), i)->key;
-
-        return set(map, &(struct sought){ key->text, key->size }, key, item);
+        chunk_own(&map->chunks[spot.chunk], false);
+        member = &map->chunks[spot.chunk]->members[spot.i];
+        lkg_value_unref(member->value);
+        member->value = item;
+        return 1;
 }
 
 int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)

@@ -75,7 +75,7 @@ static struct lkg_value *merge_maps(struct lkg_value *into, const struct lkg_val
                         continue;
                 }
                 own(&into);
-                (void)lkg_map_set_like(into, patch, i, made);
+                (void)lkg_map_set(into, key, size, made);
         }
         return into;
 }

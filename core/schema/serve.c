@@ -144,16 +144,16 @@ static bool is_header(const struct lkg_schema_node *node)
         return strcmp(node->field->path, "kind") == 0 || strcmp(node->field->path, "apiVersion") == 0;
 }
 
-/* Typed documents have only fields of the table, in the order of their names. NULL = an empty struct. */
+/* Typed documents have only fields of the table. NULL = an empty struct. */
 static void compare_members(struct compare *c, const struct lkg_schema_node *node,
                             const struct lkg_value *wanted, const struct lkg_value *got)
 {
-        struct lkg_beside beside_wanted = { .map = wanted }, beside_got = { .map = got };
+        size_t i = 0, k = 0;
 
         for (size_t m = 0; m < node->n_members && wanted != got; m++) {
                 const struct lkg_schema_node *member = node->members[m];
-                const struct lkg_value *a = lkg_node_value(member, &beside_wanted);
-                const struct lkg_value *b = lkg_node_value(member, &beside_got);
+                const struct lkg_value *a = lkg_node_value(member, wanted, &i);
+                const struct lkg_value *b = lkg_node_value(member, got, &k);
 
                 if (member->class == LKG_CLASS_STRUCT && (!member->pointer || (a && b)))
                         compare_members(c, member, a, b);

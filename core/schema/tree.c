@@ -57,10 +57,8 @@ static void node_free(struct lkg_schema_node *node)
         for (size_t i = 0; i < node->n_members; i++)
                 node_free(node->members[i]);
         free(node->members);
-        free(node->name_sizes);
         node_free(node->item);
         lkg_value_unref(node->def);
-        lkg_value_unref(node->names);
         free(node);
 }
 
@@ -106,21 +104,19 @@ static struct lkg_schema_node *node_new(const struct lkg_field *field, const cha
 
 /* ---- building ---- */
 
-/* Compare a key with a member's name in byte order. Documents mostly share the keys of the tables. */
+/* Compare a key with a member's name in byte order. */
 static int compare(const char *key, size_t size, const struct lkg_schema_node *member)
 {
-        size_t n = size < member->name_size ? size : member->name_size;
-        int r = 0;
+        int r = (unsigned char)*key - (unsigned char)*member->name; /* of most */
 
-        if (n > 0 && key != member->name) {
-                r = (unsigned char)*key - (unsigned char)*member->name;
-                if (r == 0)
-                        r = memcmp(key, member->name, n);
-        }
+        if (r == 0)
+                r = memcmp(key, member->name, size < member->name_size ? size : member->name_size);
+
         return r ? r : (size > member->name_size) - (size < member->name_size);
 }
 
-static struct lkg_schema_node *member_n(const struct lkg_schema_node *node, const char *name, size_t size)
+const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node, const char *name,
+                                              size_t size)
 {
         size_t low = 0, high = node->n_members;
 
@@ -151,21 +147,15 @@ static void add_member(struct lkg_schema_node *node, struct lkg_schema_node *mem
         node->n_members++;
 }
 
-/* Return the struct that contains the last part of a path: down through members, items and map values. */
+/* Return the struct that contains the last part of a path, the name of a member. */
 static struct lkg_schema_node *holder(struct lkg_schema_node *root, const char *path, const char **ret_name)
 {
-        struct lkg_schema_node *node = root;
-        const char *dot;
+        const char *dot = strrchr(path, '.');
+        char above[256];
 
-        for (; node && (dot = strchr(path, '.')); path = dot + 1) {
-                size_t size = strcspn(path, ".[{");
-
-                node = member_n(node, path, size);
-                for (const char *p = path + size; node && p < dot; p += 2)
-                        node = node->item;
-        }
-        *ret_name = path;
-        return node;
+        (void)snprintf(above, sizeof(above), "%.*s", dot ? (int)(dot - path) : 0, path);
+        *ret_name = dot ? dot + 1 : path;
+        return (struct lkg_schema_node *)lkg_node_find(root, above);
 }
 
 static struct lkg_value *parse_default(const char *json)
@@ -202,40 +192,6 @@ static void add_row(struct lkg_schema_node *root, const struct lkg_field *field)
         add_member(parent, node);
 }
 
-/* Return the index in `initials` for names of @size. */
-static size_t size_class(size_t size)
-{
-        return size < LKG_NAME_SIZES ? size : LKG_NAME_SIZES - 1;
-}
-
-static uint32_t initial(const char *name)
-{
-        return 1u << ((unsigned char)*name & 0x1f);
-}
-
-/* Make the keys of all structs below @node; the names then point to them. */
-static void make_names(struct lkg_schema_node *node)
-{
-        if (node->item)
-                make_names(node->item);
-        if (node->class != LKG_CLASS_STRUCT)
-                return;
-        node->names = lkg_value_new_map(NULL, 0, 0);
-        node->name_sizes = lkg_must(calloc(node->n_members + 1, 1));
-        for (size_t i = 0; i < node->n_members; i++) {
-                struct lkg_schema_node *member = node->members[i];
-
-                node->name_sizes[i] =
-                        (uint8_t)(member->name_size < UINT8_MAX ? member->name_size : UINT8_MAX);
-                node->initials[size_class(member->name_size)] |= initial(member->name);
-                (void)lkg_map_set(node->names, member->name, member->name_size,
-                                  lkg_value_new_null(NULL, 0, 0));
-                make_names(member);
-        }
-        for (size_t i = 0; i < node->n_members; i++)
-                (void)lkg_map_at(node->names, i, &node->members[i]->name, NULL);
-}
-
 static struct lkg_schema *build(const struct lkg_kind *kind, unsigned release)
 {
         static const struct lkg_field top = { "", "struct" };
@@ -247,7 +203,6 @@ static struct lkg_schema *build(const struct lkg_kind *kind, unsigned release)
         for (size_t i = 0; i < *kind->n_fields; i++)
                 if (lkg_field_in(&kind->fields[i], release))
                         add_row(schema->root, &kind->fields[i]);
-        make_names(schema->root);
         return schema;
 }
 
@@ -334,78 +289,29 @@ const struct lkg_schema_node *lkg_schema_root(const struct lkg_schema *schema)
 
 /* ---- looking up ---- */
 
-const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node, const char *name,
-                                              size_t size)
-{
-        return member_n(node, name, size);
-}
-
-static bool is_ascii(const char *name, size_t size)
-{
-        unsigned char bits = 0;
-
-        for (size_t i = 0; i < size; i++)
-                bits |= (unsigned char)name[i];
-        return bits < 0x80;
-}
-
-/*
- * Avoids comparing a thousand unknown names with every field: a name that matches in another case has the same length, except for
- * letters of other scripts.
- */
 const struct lkg_schema_node *lkg_node_member_folded(const struct lkg_schema_node *node, const char *name,
                                                      size_t size)
 {
-        bool ascii = size > 0 && size < UINT8_MAX && is_ascii(name, size);
-        const struct lkg_schema_node *member;
+        const struct lkg_schema_node *member = lkg_node_member(node, name, size);
 
-        if (ascii && !(node->initials[size_class(size)] & initial(name)))
-                return NULL;
-        member = lkg_node_member(node, name, size);
-        for (size_t i = 0; !member && i < node->n_members; i++) {
-                const uint8_t *next = ascii ? memchr(node->name_sizes + i, (int)size, node->n_members - i)
-                                            : node->name_sizes + i;
-
-                if (!next)
-                        return NULL;
-                i = (size_t)(next - node->name_sizes);
+        for (size_t i = 0; !member && i < node->n_members; i++)
                 if (lkg_merge_key_folds(node->members[i]->name, name, size))
                         member = node->members[i];
-        }
         return member;
 }
 
-const struct lkg_schema_node *lkg_node_next(const struct lkg_schema_node *node, const char *name,
-                                            size_t size, size_t *at)
+const struct lkg_value *lkg_node_value(const struct lkg_schema_node *member, const struct lkg_value *map,
+                                       size_t *i)
 {
-        for (; *at < node->n_members; (*at)++) {
-                int r = compare(name, size, node->members[*at]);
+        const struct lkg_value *value;
+        const char *key;
+        size_t size;
+        int r = 0;
 
-                if (r == 0)
-                        return node->members[*at];
-                if (r < 0)
-                        break;
-        }
-        return NULL;
-}
-
-const struct lkg_value *lkg_node_value(const struct lkg_schema_node *member, struct lkg_beside *b)
-{
-        while (b->map) {
-                int r;
-
-                if (!b->next)
-                        b->next = lkg_map_at(b->map, b->i, &b->key, &b->size);
-                if (!b->next)
-                        break;
-                r = compare(b->key, b->size, member);
-                if (r >= 0)
-                        return r == 0 ? b->next : NULL;
-                b->next = NULL;
-                b->i++;
-        }
-        b->map = NULL;
-        return NULL;
+        while ((value = map ? lkg_map_at(map, *i, &key, &size) : NULL) &&
+               (r = compare(key, size, member)) < 0)
+                ++*i;
+        return r == 0 ? value : NULL;
 }
 
 const struct lkg_schema_node *lkg_node_find(const struct lkg_schema_node *node, const char *path)
@@ -414,7 +320,7 @@ const struct lkg_schema_node *lkg_node_find(const struct lkg_schema_node *node, 
                 size_t size = strcspn(path, ".[{");
 
                 if (size > 0)
-                        node = member_n(node, path, size);
+                        node = lkg_node_member(node, path, size);
                 else
                         node = node->item;
                 path += size > 0 ? size : 2;

@@ -25,8 +25,6 @@ enum lkg_class {
 
 #define LKG_NODE_NUMBER_MAX 0x7fffu
 
-#define LKG_NAME_SIZES      64u
-
 struct lkg_schema_node {
         const struct lkg_field
                 *field;   /* its row; of the container for items and map values of scalar type */
@@ -42,10 +40,6 @@ struct lkg_schema_node {
 
         struct lkg_schema_node **members; /* of a struct, in byte order of their names */
         size_t n_members;
-        uint8_t *name_sizes; /* of each member, at most UINT8_MAX: to find those of one length */
-        /* By the size of a name, the last one for all longer ones: which letters its first one may be, as bits, case folded. */
-        uint32_t initials[LKG_NAME_SIZES];
-        struct lkg_value *names;      /* a map with a key for each of them: documents share the keys */
         struct lkg_schema_node *item; /* of a list or map */
 };
 
@@ -67,24 +61,11 @@ const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node
 const struct lkg_schema_node *lkg_node_member_folded(const struct lkg_schema_node *node, const char *name,
                                                      size_t size);
 /**
- * lkg_node_next() - find the field @name, if names come in byte order.
- * @at: the start of the search, 0 at first; on a hit the index of the field in node->members
+ * lkg_node_value() - the value of @member in a typed map, or NULL.
+ * @i: 0 at first, when one member after the other is looked for: both are in byte order
  */
-const struct lkg_schema_node *lkg_node_next(const struct lkg_schema_node *node, const char *name,
-                                            size_t size, size_t *at);
-/*
- * A typed map that is walked in parallel with the members of its struct: both are in byte order. Initialise
- * it as { .map = map }.
- */
-struct lkg_beside {
-        const struct lkg_value *map;  /* NULL = nothing is left */
-        size_t i;                     /* its members before this one have been passed */
-        const struct lkg_value *next; /* member @i, once it has been looked at */
-        const char *key;
-        size_t size;
-};
-/** lkg_node_value() - the reverse: the value of field @member, whose index is beside->i, or NULL. */
-const struct lkg_value *lkg_node_value(const struct lkg_schema_node *member, struct lkg_beside *beside);
+const struct lkg_value *lkg_node_value(const struct lkg_schema_node *member, const struct lkg_value *map,
+                                       size_t *i);
 /** lkg_node_find() - the node of a dotted path below @node, or NULL. */
 const struct lkg_schema_node *lkg_node_find(const struct lkg_schema_node *node, const char *path);
 

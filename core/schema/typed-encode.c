@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A typed document as Go's encoder prints it: without empty omitempty fields, with zero values of fields that are always
- * printed. Like decoding, it shares unchanged parts.
+ * printed.
  */
 #include <lkg/text.h>
 #include <lkg/tree.h>
@@ -35,21 +35,24 @@ struct lkg_value *lkg_typed_rebuild(const struct lkg_schema_node *node, const st
                                                                 const void *userdata),
                                     const void *userdata)
 {
-        struct lkg_beside beside = { .map = value };
         struct lkg_value *map = NULL;
+        size_t i = 0;
 
         for (size_t m = 0; m < node->n_members; m++) {
-                const struct lkg_value *was = lkg_node_value(node->members[m], &beside);
-                LKG_CLEANUP(lkg_value_unrefp)
-                struct lkg_value *item = member(node->members[m], was, userdata);
+                const struct lkg_schema_node *field = node->members[m];
+                const struct lkg_value *was = lkg_node_value(field, value, &i);
+                struct lkg_value *item = member(field, was, userdata);
 
-                if (!map && item == was && (!value || lkg_typed_may_share(NULL, value)))
+                if (item == was) {
+                        lkg_value_unref(item);
                         continue;
+                }
                 if (!map)
-                        map = value ? lkg_typed_start_map(NULL, value, beside.i)
-                                    : lkg_value_new_map(NULL, 0, 0);
+                        map = value ? lkg_value_clone_shallow(value) : lkg_value_new_map(NULL, 0, 0);
                 if (item)
-                        (void)lkg_map_set_like(map, node->names, m, LKG_STEAL(item));
+                        (void)lkg_map_set(map, field->name, field->name_size, item);
+                else
+                        (void)lkg_map_remove(map, field->name, field->name_size);
         }
         return map ? map : lkg_value_ref((struct lkg_value *)value);
 }

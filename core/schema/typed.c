@@ -472,25 +472,25 @@ static bool can_round(const struct lkg_schema_node *node)
         return node->item && (node->item->class == LKG_CLASS_QUANTITY || can_round(node->item));
 }
 
-/* A list that is being decoded. */
-struct items {
+/* A list or map that is being decoded. */
+struct inside {
         struct decode *d;
-        const struct lkg_schema_node *node;
-        const struct lkg_value *before;
+        const struct lkg_schema_node *node; /* of its items; the struct itself */
+        const struct lkg_value *before;     /* a list */
         struct step at;
 };
 
-static struct lkg_value *decode_next(const struct lkg_value *list, const char *key, size_t size,
+static struct lkg_value *decode_next(const struct lkg_value *value, const char *key, size_t size,
                                      const struct lkg_value *member, void *userdata)
 {
-        struct items *items = userdata;
-        struct lkg_value *before = items->before ? lkg_list_get(items->before, items->at.index) : NULL;
-        struct lkg_value *made = decode_item(items->d, items->node, member, before, &items->at);
+        struct inside *in = userdata;
+        struct lkg_value *before = in->before ? lkg_list_get(in->before, in->at.index) : NULL, *made;
 
-        (void)list;
-        (void)key;
-        (void)size;
-        items->at.index++;
+        (void)value;
+        in->at.name = key;
+        in->at.size = size;
+        made = decode_item(in->d, in->node, member, before, &in->at);
+        in->at.index++;
         return made;
 }
 
@@ -498,7 +498,7 @@ static struct lkg_value *decode_list(struct decode *d, const struct lkg_schema_n
                                      const struct lkg_value *value, const struct lkg_value *before,
                                      const struct step *step)
 {
-        struct items items = { d, node->item, before, { .up = step } };
+        struct inside in = { d, node->item, before, { .up = step } };
         size_t n_before = d->n_misfits;
         struct lkg_value *list;
 
@@ -506,7 +506,7 @@ static struct lkg_value *decode_list(struct decode *d, const struct lkg_schema_n
                 return wrong_type(d, node, value, step);
         if (!before && lkg_typed_is_stamped(node, value, 0))
                 return lkg_value_ref((struct lkg_value *)value);
-        list = lkg_value_rewrite(value, decode_next, &items);
+        list = lkg_value_rewrite(value, decode_next, &in);
         /* A value that is normal with rounding is normal without it, but not the reverse. */
         if (!before && list == value && d->n_misfits == n_before &&
             (d->flags & LKG_TYPED_ROUND || !can_round(node)))
@@ -514,56 +514,28 @@ static struct lkg_value *decode_list(struct decode *d, const struct lkg_schema_n
         return list;
 }
 
-struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const struct lkg_value *value,
-                                      size_t n)
-{
-        struct lkg_value *map;
-
-        if (before && lkg_value_type(before) == LKG_MAP)
-                return lkg_value_clone_shallow(before);
-        map = lkg_value_new_map(lkg_value_source_mut(value), lkg_value_line(value), lkg_value_column(value));
-        for (size_t i = 0; i < n; i++)
-                (void)lkg_map_set_like(map, value, i, lkg_value_ref(lkg_map_at(value, i, NULL, NULL)));
-        return map;
-}
-
-bool lkg_typed_may_share(const struct lkg_value *before, const struct lkg_value *value)
-{
-        return !before && !lkg_value_shadowed(value);
-}
-
-/* @map: NULL = nothing differs from @value so far */
-static struct lkg_value *finish_map(struct lkg_value *map, const struct lkg_value *before,
-                                    const struct lkg_value *value)
-{
-        if (map)
-                return map;
-        return lkg_typed_may_share(before, value) ? lkg_value_ref((struct lkg_value *)value)
-                                                  : lkg_typed_start_map(before, value, 0); /* an empty one */
-}
-
 static struct lkg_value *decode_map(struct decode *d, const struct lkg_schema_node *node,
                                     const struct lkg_value *value, const struct lkg_value *before,
                                     const struct step *step)
 {
-        struct lkg_value *map = NULL;
+        struct inside in = { d, node->item, NULL, { .up = step } };
+        struct lkg_value *map, *both;
 
         if (lkg_value_type(value) != LKG_MAP)
                 return wrong_type(d, node, value, step);
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                struct step at = { .up = step };
-                const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
-                struct lkg_value *item = decode_item(d, node->item, member, NULL, &at);
+        map = lkg_value_rewrite(value, decode_next, &in);
+        if (!before || lkg_value_type(before) != LKG_MAP)
+                return map;
+        both = lkg_value_clone_shallow(before);
+        for (size_t i = 0; i < lkg_value_size(map); i++) {
+                const char *key;
+                size_t size;
+                struct lkg_value *item = lkg_map_at(map, i, &key, &size);
 
-                if (!map && item == member && lkg_typed_may_share(before, value)) {
-                        lkg_value_unref(item);
-                        continue;
-                }
-                if (!map)
-                        map = lkg_typed_start_map(before, value, i);
-                (void)lkg_map_set(map, at.name, at.size, item);
+                (void)lkg_map_set(both, key, size, lkg_value_ref(item));
         }
-        return finish_map(map, before, value);
+        lkg_value_unref(map);
+        return both;
 }
 
 /* A field of the document. NULL for its zero value; @before: the value set by an earlier spelling. */
@@ -596,57 +568,74 @@ static struct lkg_value *decode_twice(struct decode *d, const struct lkg_schema_
         return decode_member(d, node, value, first, step);
 }
 
-/*
- * Decode a field under a name of another case, or after one: the existing value may be extended or replaced.
- */
-static void decode_again(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                         const struct step *step, struct lkg_value *map)
+static struct lkg_value *decode_exact(const struct lkg_value *value, const char *key, size_t size,
+                                      const struct lkg_value *member, void *userdata)
 {
-        const struct lkg_value *before = lkg_map_get(map, node->name);
-        struct lkg_value *item = decode_twice(d, node, value, before, step);
+        struct inside *in = userdata;
+        const struct lkg_schema_node *field = lkg_node_member(in->node, key, size);
 
-        if (item)
-                (void)lkg_map_set(map, node->name, node->name_size, item);
-        else if (before)
-                (void)lkg_map_remove(map, node->name, node->name_size);
+        (void)value;
+        in->at.name = key;
+        in->at.size = size;
+        return field ? decode_twice(in->d, field, member, NULL, &in->at) : NULL;
 }
 
-/*
- * Keys and fields are both in byte order, so they are walked in parallel; that ends at the first name that
- * matches only without regard to case.
- */
+/* Is one of the names that of a field in another case? */
+static bool has_folded(const struct lkg_schema_node *node, const struct lkg_value *value)
+{
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                const struct lkg_schema_node *field;
+                const char *key;
+                size_t size;
+
+                (void)lkg_map_at(value, i, &key, &size);
+                field = lkg_node_member_folded(node, key, size);
+                if (field && (field->name_size != size || memcmp(field->name, key, size) != 0))
+                        return true;
+        }
+        return false;
+}
+
+/* A field may have a value already, of @before or under a name of another case: that is extended or replaced. */
+static struct lkg_value *decode_folded(struct decode *d, const struct lkg_schema_node *node,
+                                       const struct lkg_value *value, const struct lkg_value *before,
+                                       const struct step *step)
+{
+        struct lkg_value *map = before ? lkg_value_clone_shallow(before)
+                                       : lkg_value_new_map(lkg_value_source_mut(value),
+                                                           lkg_value_line(value), lkg_value_column(value));
+
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                struct step at = { .up = step };
+                const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
+                const struct lkg_schema_node *field =
+                        d->flags & LKG_TYPED_FOLD ? lkg_node_member_folded(node, at.name, at.size)
+                                                  : lkg_node_member(node, at.name, at.size);
+                struct lkg_value *made;
+
+                if (!field)
+                        continue;
+                made = decode_twice(d, field, member, lkg_map_get(map, field->name), &at);
+                if (made)
+                        (void)lkg_map_set(map, field->name, field->name_size, made);
+                else
+                        (void)lkg_map_remove(map, field->name, field->name_size);
+        }
+        return map;
+}
+
 static struct lkg_value *decode_struct(struct decode *d, const struct lkg_schema_node *node,
                                        const struct lkg_value *value, const struct lkg_value *before,
                                        bool item, const struct step *step)
 {
-        struct lkg_value *map = NULL;
-        bool in_order = !before;
-        size_t m = 0;
+        struct inside in = { d, node, NULL, { .up = step } };
+        struct lkg_value *map;
 
         if (lkg_value_type(value) != LKG_MAP)
                 return wrong_type(d, node, value, step);
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                struct step at = { .up = step };
-                const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
-                const struct lkg_schema_node *field = lkg_node_next(node, at.name, at.size, &m);
-                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
-
-                if (!field && d->flags & LKG_TYPED_FOLD) {
-                        field = lkg_node_member_folded(node, at.name, at.size);
-                        in_order &= !field;
-                }
-                if (field && in_order)
-                        made = decode_twice(d, field, member, NULL, &at);
-                if (!map && made == member && lkg_typed_may_share(before, value))
-                        continue;
-                if (!map)
-                        map = lkg_typed_start_map(before, value, i);
-                if (field && !in_order)
-                        decode_again(d, field, member, &at, map);
-                else if (made)
-                        (void)lkg_map_set_like(map, node->names, m, LKG_STEAL(made));
-        }
-        map = finish_map(map, before, value);
+        map = before || (d->flags & LKG_TYPED_FOLD && has_folded(node, value))
+                      ? decode_folded(d, node, value, before, step)
+                      : lkg_value_rewrite(value, decode_exact, &in);
         return lkg_value_size(map) > 0 || keeps_zero(node, item) ? map : lkg_value_unref(map);
 }
 

@@ -51,24 +51,19 @@ struct lkg_value *lkg_typed_encode(const struct lkg_schema_node *root, const str
 int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret);
 
-/* ---- shared by what makes a typed document of another one: copying as little of it as possible ---- */
+/* ---- shared by what makes a typed document of another one ---- */
 
 /** lkg_typed_canonical() - @value with this text: itself if it already has this text. Return: one reference. */
 struct lkg_value *lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const char *text);
 /** lkg_typed_zero() - the zero value as an item of a list or map, with the position of @at, if it is not NULL. */
 struct lkg_value *lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at);
-/** lkg_typed_may_share() - can @value itself be the result, if its members can? A typed map has no history of its own. */
-bool lkg_typed_may_share(const struct lkg_value *before, const struct lkg_value *value);
-/** lkg_typed_start_map() - start the result of @value, a map, with its first @n members, which are already final. */
-struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const struct lkg_value *value,
-                                      size_t n);
 /** lkg_typed_is_stamped() - has decoding (and what @also says) left @list unchanged before? */
 bool lkg_typed_is_stamped(const struct lkg_schema_node *node, const struct lkg_value *list, uint16_t also);
 /**
  * lkg_typed_rebuild() - make a struct of what becomes of each of its fields.
  * @value:  typed; NULL = no field is there
  * @member: @was: the field's value, or NULL; its new value, one reference; NULL = none
- * Return: @value itself if nothing differs; NULL if there is no field.
+ * Return: @value itself if nothing differs.
  */
 struct lkg_value *lkg_typed_rebuild(const struct lkg_schema_node *node, const struct lkg_value *value,
                                     struct lkg_value *(*member)(const struct lkg_schema_node *node,

@@ -71,8 +71,6 @@ enum lkg_config_code {
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
 /** lkg_value_over() - a copy of @value (with shared members) that shadows @shadowed. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
-/** lkg_map_set_like() - lkg_map_set() under the key of member @i of @other, which is shared. */
-int lkg_map_set_like(struct lkg_value *map, const struct lkg_value *other, size_t i, struct lkg_value *item);
 /**
  * lkg_value_rewrite() - @value with other members; what does not change is shared.
  * @fn: the new value of a member, one reference, which may be the same; NULL = it is left out. @key: of a map
@@ -91,6 +89,7 @@ void lkg_list_remove(struct lkg_value *list, size_t i);
 /** lkg_value_place() - set line and column of a value that is not shared yet. */
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);
 struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; for making siblings */
+
 /**
  * lkg_list_stamp() - cache a result about a list, as a number that the caller chooses.
  *

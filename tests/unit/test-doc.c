@@ -219,32 +219,6 @@ TEST(test_map_in_order)
         model_deinit(&runs);
 }
 
-/* Keys of another map, in any order. */
-TEST(test_set_like_another)
-{
-        enum { N = 5000 };
-        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
-        struct model m, copy;
-
-        model_init(&m, N);
-        for (unsigned k = 0; k < N; k++)
-                model_set(&m, k, k + 1);
-        for (unsigned k = 0; k < N; k++)
-                assert_int_equal(lkg_map_set_like(map, m.map, k * 7 % N, number(0)), 0);
-        for (unsigned k = 0; k < N; k++)
-                assert_int_equal(lkg_map_set_like(map, m.map, k * 7 % N, number(k * 7 % N + 1)), 1);
-        lkg_value_unref(m.map);
-        m.map = map;
-        model_check(&m);
-        copy = model_copy(&m);
-        model_remove(&m, 17);
-        model_set(&m, 18, 1);
-        model_check(&m);
-        model_check(&copy);
-        model_deinit(&m);
-        model_deinit(&copy);
-}
-
 TEST(test_clone_does_not_change_the_original)
 {
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *copy;
