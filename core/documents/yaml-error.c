@@ -72,30 +72,25 @@ static int unreadable(struct lkg_yaml *p)
 
 /* ---- where the mistake is ---- */
 
-/* Return: the first character of the line with this number, from 0. */
-static const char *line_start(const struct lkg_yaml_text *text, unsigned line)
+static const char *character(const struct lkg_yaml_text *text, size_t index)
 {
-        const char *s = text->data, *end = s + text->size;
+        const char *s = text->data;
 
-        for (; line > 0 && s < end; s++)
-                line -= *s == '\n';
+        for (; index > 0 && s < text->data + text->size; index--)
+                s += lkg_yaml_char_size(*s);
         return s;
 }
 
 /* Is there nothing before @at on its line but blanks and the dashes of lists? */
 static bool begins_line(const struct lkg_yaml_text *text, struct lkg_yaml_mark at)
 {
-        return strspn(line_start(text, at.line), " -") >= at.column;
+        return strspn(character(text, at.index - at.column), " -") >= at.column;
 }
 
 /* Is it a scalar without quotes? */
 static bool is_plain(const struct lkg_yaml_text *text, struct lkg_yaml_mark at)
 {
-        const char *s = line_start(text, at.line);
-
-        for (unsigned i = 0; i < at.column; i++)
-                s += lkg_yaml_char_size(*s);
-        return !strchr("\"'|>", *s);
+        return !strchr("\"'|>", *character(text, at.index));
 }
 
 /* The token before the failure: the scanner is ahead of the parser. */
@@ -119,8 +114,8 @@ static struct lkg_yaml_mark place_of_mistake(const struct lkg_yaml *p)
         if (strcmp(s->problem, "could not find expected ':'") == 0 ||
             strcmp(s->problem, "found unexpected end of stream") == 0)
                 return s->context_at;
-        if (flow && p->parse.n_starts > 0 && *s->p == '\0' && s->problem_at.index == s->at.index)
-                return p->parse.starts[p->parse.n_starts - 1];
+        if (flow && p->parse.open && *s->p == '\0' && s->problem_at.index == s->at.index)
+                return p->parse.open->start;
         if (before.line >= noticed.line)
                 return noticed;
         if (flow)

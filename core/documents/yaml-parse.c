@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens -> events: the grammar of YAML 1.1 as a state machine, one token of look-ahead, states of the
- * enclosing collections on a stack (reference: parserc.go of go.yaml.in/yaml/v2, including its quirks, which
- * decide what is accepted).
+ * Tokens -> nodes: the grammar of YAML 1.1 with one token of look-ahead (reference: parserc.go of
+ * go.yaml.in/yaml/v2, including its quirks, which decide what is accepted). The caller recurses: it asks for the members
+ * of a list or map until there are no more.
  */
 #include "yaml-scan.h"
 
@@ -10,26 +10,6 @@
 
 struct lkg_yaml_tag_handle {
         struct lkg_yaml_span handle, prefix;
-};
-
-enum state {
-        STATE_DOCUMENT,
-        STATE_CONTENT, /* after `---` */
-        STATE_BLOCK_NODE,
-        STATE_DOCUMENT_END,
-        STATE_BLOCK_LIST,
-        STATE_INDENTLESS_LIST, /* a list in the same column as its key */
-        STATE_BLOCK_KEY,
-        STATE_BLOCK_VALUE,
-        STATE_FLOW_LIST_FIRST,
-        STATE_FLOW_LIST,
-        STATE_PAIR_KEY, /* a map of one pair inside a flow list: [a: b] */
-        STATE_PAIR_VALUE,
-        STATE_PAIR_END,
-        STATE_FLOW_KEY_FIRST,
-        STATE_FLOW_KEY,
-        STATE_FLOW_VALUE,
-        STATE_FLOW_NO_VALUE, /* {a, b}: a key alone */
 };
 
 /* A set of tokens. */
@@ -44,52 +24,32 @@ static int fail(struct lkg_yaml_parse *p, const char *context, struct lkg_yaml_m
         return -EBADMSG;
 }
 
-/* ---- stacks ---- */
-
-static void push_state(struct lkg_yaml_parse *p, enum state state)
+static int look(struct lkg_yaml_parse *p)
 {
-        lkg_need(LKG_RESERVE(p->states, p->n_states, p->n_states_allocated));
-        p->states[p->n_states++] = (unsigned char)state;
-}
-
-static void pop_state(struct lkg_yaml_parse *p)
-{
-        p->state = p->states[--p->n_states];
-}
-
-static void push_start(struct lkg_yaml_parse *p, struct lkg_yaml_mark at)
-{
-        lkg_need(LKG_RESERVE(p->starts, p->n_starts, p->n_starts_allocated));
-        p->starts[p->n_starts++] = at;
+        return lkg_yaml_peek(&p->scan, &p->token);
 }
 
 /* Take the token and look at the next one. */
 static int advance(struct lkg_yaml_parse *p)
 {
         lkg_yaml_take(&p->scan);
-        return lkg_yaml_peek(&p->scan, &p->token);
+        return look(p);
 }
 
-/* ---- events ---- */
-
-static int empty_scalar(struct lkg_yaml_event *event, struct lkg_yaml_mark at)
+/* Return the position after an indicator, where an omitted value would be. */
+static struct lkg_yaml_mark behind(const struct lkg_yaml_token *token)
 {
-        *event = (struct lkg_yaml_event){
-                .type = LKG_YE_SCALAR, .at = at, .value = { "", 0 }, .plain = true
-        };
-        return 0;
+        struct lkg_yaml_mark at = token->at;
+
+        at.column++;
+        at.index++;
+        return at;
 }
 
-static int end_collection(struct lkg_yaml_parse *p, enum lkg_yaml_event_type type, bool take,
-                          struct lkg_yaml_event *event)
+static int empty_scalar(struct lkg_yaml_node *ret, struct lkg_yaml_mark at)
 {
-        *event = (struct lkg_yaml_event){ .type = type, .at = p->token->at };
-        pop_state(p);
-        if (take) {
-                p->n_starts--;
-                lkg_yaml_take(&p->scan);
-        }
-        return 0;
+        *ret = (struct lkg_yaml_node){ .type = LKG_YN_SCALAR, .at = at, .value = { "", 0 }, .plain = true };
+        return 1;
 }
 
 /* ---- directives ---- */
@@ -139,48 +99,6 @@ static int directive(struct lkg_yaml_parse *p)
         return 0;
 }
 
-/* ---- documents ---- */
-
-static int parse_document(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
-{
-        static const struct lkg_yaml_mark none = { 0 };
-        const unsigned directives = IS(LKG_YT_VERSION) | IS(LKG_YT_TAG_DIRECTIVE);
-        bool explicit;
-        int r = 0;
-
-        *event = (struct lkg_yaml_event){ .type = LKG_YE_DOCUMENT_START, .at = p->token->at };
-        if (p->token->type == LKG_YT_STREAM_END) {
-                event->type = LKG_YE_NOTHING;
-                return 0;
-        }
-        explicit = IN(p->token, directives | IS(LKG_YT_DOCUMENT_START));
-        while (r == 0 && IN(p->token, directives)) {
-                r = directive(p);
-                if (r == 0)
-                        r = advance(p);
-        }
-        if (r < 0)
-                return r;
-        add_default_handles(p);
-        push_state(p, STATE_DOCUMENT_END);
-        p->state = explicit ? STATE_CONTENT : STATE_BLOCK_NODE;
-        if (!explicit)
-                return 0;
-        if (p->token->type != LKG_YT_DOCUMENT_START)
-                return fail(p, NULL, none, "did not find expected <document start>");
-        lkg_yaml_take(&p->scan);
-        return 0;
-}
-
-/* Upstream also reads the token after the document, so an error in that token counts. */
-static int parse_document_end(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
-{
-        *event = (struct lkg_yaml_event){ .type = LKG_YE_DOCUMENT_END, .at = p->token->at };
-        if (p->token->type == LKG_YT_DOCUMENT_END)
-                lkg_yaml_take(&p->scan);
-        return 0;
-}
-
 /* ---- nodes ---- */
 
 /* Build the whole tag from a handle and a suffix. */
@@ -207,7 +125,7 @@ static int resolve_tag(struct lkg_yaml_parse *p, const struct lkg_yaml_token *ta
 }
 
 /* An anchor and a tag, in either order, at most one of each. */
-static int parse_properties(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
+static int parse_properties(struct lkg_yaml_parse *p, struct lkg_yaml_node *node)
 {
         struct lkg_yaml_token tag = { 0 };
         bool tagged = false, anchored = false;
@@ -219,329 +137,137 @@ static int parse_properties(struct lkg_yaml_parse *p, struct lkg_yaml_event *eve
                         tag = *p->token;
                         tagged = true;
                 } else {
-                        event->anchor = p->token->value;
+                        node->anchor = p->token->value;
                         anchored = true;
                 }
                 r = advance(p);
         }
-        return r == 0 && tagged ? resolve_tag(p, &tag, event->at, &event->tag) : r;
+        return r == 0 && tagged ? resolve_tag(p, &tag, node->at, &node->tag) : r;
 }
 
-static int scalar_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
+/* Does a list or map begin here? */
+static bool start_collection(struct lkg_yaml_parse *p, struct lkg_yaml_node *node, bool block,
+                             bool indentless)
 {
-        event->type = LKG_YE_SCALAR;
-        event->value = p->token->value;
-        event->plain =
-                event->tag.size == 0 ? p->token->plain : event->tag.size == 1 && event->tag.text[0] == '!';
-        pop_state(p);
+        static const struct {
+                enum lkg_yaml_token_type token;
+                enum lkg_yaml_node_type type;
+                enum lkg_yaml_shape shape;
+        } starts[] = {
+                { LKG_YT_FLOW_LIST_START, LKG_YN_LIST, LKG_YS_FLOW_LIST },
+                { LKG_YT_FLOW_MAP_START, LKG_YN_MAP, LKG_YS_FLOW_MAP },
+                { LKG_YT_BLOCK_LIST_START, LKG_YN_LIST, LKG_YS_BLOCK_LIST },
+                { LKG_YT_BLOCK_MAP_START, LKG_YN_MAP, LKG_YS_BLOCK_MAP },
+        };
+
+        if (indentless && p->token->type == LKG_YT_BLOCK_ENTRY) {
+                node->type = LKG_YN_LIST;
+                node->shape = LKG_YS_INDENTLESS_LIST;
+                node->start = p->open->start;
+                return true;
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(starts); i++) {
+                if (starts[i].token != p->token->type || (!block && starts[i].shape >= LKG_YS_BLOCK_LIST))
+                        continue;
+                node->type = starts[i].type;
+                node->shape = starts[i].shape;
+                node->start = p->token->at;
+                lkg_yaml_take(&p->scan);
+                return true;
+        }
+        return false;
+}
+
+/* Return: 1; -EBADMSG. */
+static int parse_node(struct lkg_yaml_parse *p, bool block, bool indentless, struct lkg_yaml_node *ret)
+{
+        int r;
+
+        *ret = (struct lkg_yaml_node){ .type = LKG_YN_SCALAR, .at = p->token->at, .value = { "", 0 } };
+        if (p->token->type == LKG_YT_ALIAS) {
+                ret->type = LKG_YN_ALIAS;
+                ret->anchor = p->token->value;
+                lkg_yaml_take(&p->scan);
+                return 1;
+        }
+        r = parse_properties(p, ret);
+        if (r < 0)
+                return r;
+        if (start_collection(p, ret, block, indentless))
+                return 1;
+        if (p->token->type == LKG_YT_SCALAR) {
+                ret->value = p->token->value;
+                ret->plain =
+                        ret->tag.size == 0 ? p->token->plain : ret->tag.size == 1 && ret->tag.text[0] == '!';
+                lkg_yaml_take(&p->scan);
+                return 1;
+        }
+        if (ret->anchor.size > 0 || ret->tag.size > 0) { /* an empty scalar with properties */
+                ret->plain = ret->tag.size == 0;
+                return 1;
+        }
+        return fail(p, block ? "while parsing a block node" : "while parsing a flow node", ret->at,
+                    "did not find expected node content");
+}
+
+/* Unless one of the tokens in @none shows that the node is omitted; then it is an empty scalar at @at. */
+static int node_or_empty(struct lkg_yaml_parse *p, unsigned none, struct lkg_yaml_mark at, bool block,
+                         bool indentless, struct lkg_yaml_node *ret)
+{
+        return IN(p->token, none) ? empty_scalar(ret, at) : parse_node(p, block, indentless, ret);
+}
+
+/* The token is the end of a list or map. */
+static int end(struct lkg_yaml_parse *p)
+{
         lkg_yaml_take(&p->scan);
         return 0;
 }
 
-static int start_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool indentless)
+/* ---- documents ---- */
+
+int lkg_yaml_document(struct lkg_yaml_parse *p, struct lkg_yaml_node *ret)
 {
-        static const struct {
-                enum lkg_yaml_token_type token;
-                enum state state;
-                enum lkg_yaml_event_type event;
-                bool block;
-        } starts[] = {
-                { LKG_YT_FLOW_LIST_START, STATE_FLOW_LIST_FIRST, LKG_YE_LIST_START, false },
-                { LKG_YT_FLOW_MAP_START, STATE_FLOW_KEY_FIRST, LKG_YE_MAP_START, false },
-                { LKG_YT_BLOCK_LIST_START, STATE_BLOCK_LIST, LKG_YE_LIST_START, true },
-                { LKG_YT_BLOCK_MAP_START, STATE_BLOCK_KEY, LKG_YE_MAP_START, true },
-        };
+        static const struct lkg_yaml_mark none = { 0 };
+        const unsigned directives = IS(LKG_YT_VERSION) | IS(LKG_YT_TAG_DIRECTIVE);
+        bool explicit;
+        int r = look(p);
 
-        if (indentless) {
-                p->state = STATE_INDENTLESS_LIST;
-                event->type = LKG_YE_LIST_START;
-                event->block = true;
-                return 0;
+        if (r < 0 || p->token->type == LKG_YT_STREAM_END)
+                return r;
+        explicit = IN(p->token, directives | IS(LKG_YT_DOCUMENT_START));
+        while (r == 0 && IN(p->token, directives)) {
+                r = directive(p);
+                if (r == 0)
+                        r = advance(p);
         }
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(starts); i++) {
-                if (starts[i].token != p->token->type)
-                        continue;
-                p->state = starts[i].state;
-                event->type = starts[i].event;
-                event->block = starts[i].block;
-                push_start(p, p->token->at);
-                lkg_yaml_take(&p->scan);
-                return 0;
-        }
-        return -EINVAL; /* not reached: the caller has asked for one of these */
-}
-
-static int parse_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool block, bool indentless)
-{
-        const unsigned flow_starts = IS(LKG_YT_FLOW_LIST_START) | IS(LKG_YT_FLOW_MAP_START);
-        const unsigned block_starts = IS(LKG_YT_BLOCK_LIST_START) | IS(LKG_YT_BLOCK_MAP_START);
-        int r;
-
-        *event = (struct lkg_yaml_event){ .at = p->token->at, .value = { "", 0 } };
-        if (p->token->type == LKG_YT_ALIAS) {
-                event->type = LKG_YE_ALIAS;
-                event->anchor = p->token->value;
-                pop_state(p);
-                lkg_yaml_take(&p->scan);
-                return 0;
-        }
-        r = parse_properties(p, event);
         if (r < 0)
                 return r;
-        indentless = indentless && p->token->type == LKG_YT_BLOCK_ENTRY;
-        if (indentless || IN(p->token, flow_starts | (block ? block_starts : 0)))
-                return start_node(p, event, indentless);
-        if (p->token->type == LKG_YT_SCALAR)
-                return scalar_node(p, event);
-        if (event->anchor.size > 0 || event->tag.size > 0) { /* an empty scalar with properties */
-                event->type = LKG_YE_SCALAR;
-                event->plain = event->tag.size == 0;
-                pop_state(p);
-                return 0;
-        }
-        return fail(p, block ? "while parsing a block node" : "while parsing a flow node", event->at,
-                    "did not find expected node content");
-}
-
-/*
- * Parse a node, unless one of the tokens in @none shows that it is omitted; then emit an empty scalar at
- * @at.
- */
-static int node_or_empty(struct lkg_yaml_parse *p, unsigned none, enum state next, struct lkg_yaml_mark at,
-                         bool block, bool indentless, struct lkg_yaml_event *event)
-{
-        if (IN(p->token, none)) {
-                p->state = next;
-                return empty_scalar(event, at);
-        }
-        push_state(p, next);
-        return parse_node(p, event, block, indentless);
-}
-
-static int parse_content(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
-{
-        if (IN(p->token, IS(LKG_YT_VERSION) | IS(LKG_YT_TAG_DIRECTIVE) | IS(LKG_YT_DOCUMENT_START) |
-                                 IS(LKG_YT_DOCUMENT_END) | IS(LKG_YT_STREAM_END))) {
-                pop_state(p);
-                return empty_scalar(event, p->token->at);
-        }
-        return parse_node(p, event, true, false);
-}
-
-/* ---- block collections ---- */
-
-/* Return the position after an indicator, where an omitted value would be. */
-static struct lkg_yaml_mark behind(const struct lkg_yaml_token *token)
-{
-        struct lkg_yaml_mark at = token->at;
-
-        at.column++;
-        at.index++;
-        return at;
-}
-
-static int parse_block_list(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool indentless)
-{
-        unsigned none = IS(LKG_YT_BLOCK_ENTRY) | IS(LKG_YT_BLOCK_END);
-        struct lkg_yaml_mark at;
-        int r;
-
-        if (p->token->type == LKG_YT_BLOCK_ENTRY) {
-                at = behind(p->token);
-                r = advance(p);
-                if (r < 0)
-                        return r;
-                if (indentless)
-                        none |= IS(LKG_YT_KEY) | IS(LKG_YT_VALUE);
-                return node_or_empty(p, none, indentless ? STATE_INDENTLESS_LIST : STATE_BLOCK_LIST, at,
-                                     true, false, event);
-        }
-        if (indentless) /* whatever follows belongs to the map around it */
-                return end_collection(p, LKG_YE_LIST_END, false, event);
-        if (p->token->type == LKG_YT_BLOCK_END)
-                return end_collection(p, LKG_YE_LIST_END, true, event);
-        return fail(p, "while parsing a block collection", p->starts[p->n_starts - 1],
-                    "did not find expected '-' indicator");
-}
-
-static int parse_block_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
-{
-        const unsigned none = IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END);
-        struct lkg_yaml_mark at;
-        int r;
-
-        if (p->token->type == LKG_YT_KEY) {
-                at = p->token->at;
-                r = advance(p);
-                if (r < 0)
-                        return r;
-                return node_or_empty(p, none, STATE_BLOCK_VALUE, at, true, true, event);
-        }
-        if (p->token->type == LKG_YT_BLOCK_END)
-                return end_collection(p, LKG_YE_MAP_END, true, event);
-        return fail(p, "while parsing a block mapping", p->starts[p->n_starts - 1],
-                    "did not find expected key");
-}
-
-static int parse_block_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
-{
-        const unsigned none = IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END);
-        struct lkg_yaml_mark at;
-        int r;
-
-        if (p->token->type != LKG_YT_VALUE) {
-                p->state = STATE_BLOCK_KEY;
-                return empty_scalar(event, p->token->at);
-        }
-        at = behind(p->token);
-        r = advance(p);
-        return r < 0 ? r : node_or_empty(p, none, STATE_BLOCK_KEY, at, true, true, event);
-}
-
-/* ---- flow collections ---- */
-
-/* Skip the comma between two members. */
-static int flow_comma(struct lkg_yaml_parse *p, const char *context, const char *problem)
-{
-        if (p->token->type != LKG_YT_FLOW_ENTRY)
-                return fail(p, context, p->starts[p->n_starts - 1], problem);
-        return advance(p);
-}
-
-static int parse_flow_list(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool first)
-{
-        int r = 0;
-
-        if (!first && p->token->type != LKG_YT_FLOW_LIST_END)
-                r = flow_comma(p, "while parsing a flow sequence", "did not find expected ',' or ']'");
-        if (r < 0)
-                return r;
-        if (p->token->type == LKG_YT_FLOW_LIST_END)
-                return end_collection(p, LKG_YE_LIST_END, true, event);
-        if (p->token->type == LKG_YT_KEY) {
-                *event = (struct lkg_yaml_event){ .type = LKG_YE_MAP_START, .at = p->token->at };
-                p->state = STATE_PAIR_KEY;
-                lkg_yaml_take(&p->scan);
-                return 0;
-        }
-        push_state(p, STATE_FLOW_LIST);
-        return parse_node(p, event, false, false);
-}
-
-/* An omitted key swallows the next token: `[? ]` needs a second bracket. So does upstream. */
-static int parse_pair_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
-{
-        const unsigned none = IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_LIST_END);
-
-        if (IN(p->token, none)) {
-                p->state = STATE_PAIR_VALUE;
-                (void)empty_scalar(event, behind(p->token));
-                lkg_yaml_take(&p->scan);
-                return 0;
-        }
-        push_state(p, STATE_PAIR_VALUE);
-        return parse_node(p, event, false, false);
-}
-
-/* Parse the value of a pair in a list (@end is ']') or in a map ('}'). */
-static int parse_flow_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, enum state next,
-                            enum lkg_yaml_token_type end)
-{
-        int r;
-
-        if (p->token->type != LKG_YT_VALUE) {
-                p->state = next;
-                return empty_scalar(event, p->token->at);
-        }
+        add_default_handles(p);
+        if (!explicit)
+                return parse_node(p, true, false, ret);
+        if (p->token->type != LKG_YT_DOCUMENT_START)
+                return fail(p, NULL, none, "did not find expected <document start>");
         r = advance(p);
         return r < 0 ? r
-                     : node_or_empty(p, IS(LKG_YT_FLOW_ENTRY) | IS(end), next, p->token->at, false, false,
-                                     event);
+                     : node_or_empty(p,
+                                     directives | IS(LKG_YT_DOCUMENT_START) | IS(LKG_YT_DOCUMENT_END) |
+                                             IS(LKG_YT_STREAM_END),
+                                     p->token->at, true, false, ret);
 }
 
-static int parse_pair_end(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
+int lkg_yaml_document_end(struct lkg_yaml_parse *p)
 {
-        p->state = STATE_FLOW_LIST;
-        *event = (struct lkg_yaml_event){ .type = LKG_YE_MAP_END, .at = p->token->at };
-        return 0;
-}
+        int r = look(p);
 
-static int parse_flow_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool first)
-{
-        const unsigned none = IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_MAP_END);
-        int r = 0;
-
-        if (!first && p->token->type != LKG_YT_FLOW_MAP_END)
-                r = flow_comma(p, "while parsing a flow mapping", "did not find expected ',' or '}'");
-        if (r < 0)
-                return r;
-        if (p->token->type == LKG_YT_FLOW_MAP_END)
-                return end_collection(p, LKG_YE_MAP_END, true, event);
-        if (p->token->type == LKG_YT_KEY) {
-                r = advance(p);
-                return r < 0 ? r
-                             : node_or_empty(p, none, STATE_FLOW_VALUE, p->token->at, false, false, event);
-        }
-        push_state(p, STATE_FLOW_NO_VALUE);
-        return parse_node(p, event, false, false);
-}
-
-static int parse_flow_no_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
-{
-        p->state = STATE_FLOW_KEY;
-        return empty_scalar(event, p->token->at);
-}
-
-/* ---- the machine ---- */
-
-int lkg_yaml_next(struct lkg_yaml_parse *p, struct lkg_yaml_event *ret)
-{
-        int r = lkg_yaml_peek(&p->scan, &p->token);
-
-        if (r < 0)
-                return r;
-        switch ((enum state)p->state) {
-        case STATE_DOCUMENT:
-                return parse_document(p, ret);
-        case STATE_CONTENT:
-                return parse_content(p, ret);
-        case STATE_BLOCK_NODE:
-                return parse_node(p, ret, true, false);
-        case STATE_DOCUMENT_END:
-                return parse_document_end(p, ret);
-        case STATE_BLOCK_LIST:
-                return parse_block_list(p, ret, false);
-        case STATE_INDENTLESS_LIST:
-                return parse_block_list(p, ret, true);
-        case STATE_BLOCK_KEY:
-                return parse_block_key(p, ret);
-        case STATE_BLOCK_VALUE:
-                return parse_block_value(p, ret);
-        case STATE_FLOW_LIST_FIRST:
-                return parse_flow_list(p, ret, true);
-        case STATE_FLOW_LIST:
-                return parse_flow_list(p, ret, false);
-        case STATE_PAIR_KEY:
-                return parse_pair_key(p, ret);
-        case STATE_PAIR_VALUE:
-                return parse_flow_value(p, ret, STATE_PAIR_END, LKG_YT_FLOW_LIST_END);
-        case STATE_PAIR_END:
-                return parse_pair_end(p, ret);
-        case STATE_FLOW_KEY_FIRST:
-                return parse_flow_key(p, ret, true);
-        case STATE_FLOW_KEY:
-                return parse_flow_key(p, ret, false);
-        case STATE_FLOW_VALUE:
-                return parse_flow_value(p, ret, STATE_FLOW_KEY, LKG_YT_FLOW_MAP_END);
-        case STATE_FLOW_NO_VALUE:
-                return parse_flow_no_value(p, ret);
-        }
-        return -EINVAL; /* not reached */
+        if (r == 0 && p->token->type == LKG_YT_DOCUMENT_END)
+                lkg_yaml_take(&p->scan);
+        return r;
 }
 
 bool lkg_yaml_has_more(struct lkg_yaml_parse *p, struct lkg_yaml_mark *ret)
 {
-        int r = lkg_yaml_peek(&p->scan, &p->token);
+        int r = look(p);
 
         while (r == 0 && p->token->type == LKG_YT_DOCUMENT_END)
                 r = advance(p);
@@ -549,16 +275,175 @@ bool lkg_yaml_has_more(struct lkg_yaml_parse *p, struct lkg_yaml_mark *ret)
         return r < 0 || p->token->type != LKG_YT_STREAM_END;
 }
 
-void lkg_yaml_parse_init(struct lkg_yaml_parse *p, const char *data, size_t size)
+/* ---- block collections ---- */
+
+static int block_item(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
 {
-        *p = (struct lkg_yaml_parse){ .state = STATE_DOCUMENT };
-        lkg_yaml_scan_init(&p->scan, data, size);
+        bool indentless = open->shape == LKG_YS_INDENTLESS_LIST;
+        unsigned none = IS(LKG_YT_BLOCK_ENTRY) | IS(LKG_YT_BLOCK_END);
+        struct lkg_yaml_mark at;
+        int r;
+
+        if (p->token->type == LKG_YT_BLOCK_ENTRY) {
+                at = behind(p->token);
+                r = advance(p);
+                if (indentless)
+                        none |= IS(LKG_YT_KEY) | IS(LKG_YT_VALUE);
+                return r < 0 ? r : node_or_empty(p, none, at, true, false, ret);
+        }
+        if (indentless) /* whatever follows belongs to the map around it */
+                return 0;
+        if (p->token->type == LKG_YT_BLOCK_END)
+                return end(p);
+        return fail(p, "while parsing a block collection", open->start,
+                    "did not find expected '-' indicator");
+}
+
+static int block_key(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
+{
+        struct lkg_yaml_mark at = p->token->at;
+        int r;
+
+        if (p->token->type == LKG_YT_KEY) {
+                r = advance(p);
+                return r < 0 ? r
+                             : node_or_empty(p, IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END), at,
+                                             true, true, ret);
+        }
+        if (p->token->type == LKG_YT_BLOCK_END)
+                return end(p);
+        return fail(p, "while parsing a block mapping", open->start, "did not find expected key");
+}
+
+static int block_value(struct lkg_yaml_parse *p, struct lkg_yaml_node *ret)
+{
+        struct lkg_yaml_mark at = behind(p->token);
+        int r;
+
+        if (p->token->type != LKG_YT_VALUE)
+                return empty_scalar(ret, p->token->at);
+        r = advance(p);
+        return r < 0 ? r
+                     : node_or_empty(p, IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END), at, true,
+                                     true, ret);
+}
+
+/* ---- flow collections ---- */
+
+/* Skip the comma between two members. */
+static int flow_comma(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open,
+                      enum lkg_yaml_token_type last, const char *context, const char *problem)
+{
+        if (open->n == 0 || p->token->type == last)
+                return 0;
+        if (p->token->type != LKG_YT_FLOW_ENTRY)
+                return fail(p, context, open->start, problem);
+        return advance(p);
+}
+
+static int flow_item(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
+{
+        int r = flow_comma(p, open, LKG_YT_FLOW_LIST_END, "while parsing a flow sequence",
+                           "did not find expected ',' or ']'");
+
+        if (r < 0)
+                return r;
+        if (p->token->type == LKG_YT_FLOW_LIST_END)
+                return end(p);
+        if (p->token->type == LKG_YT_KEY) {
+                *ret = (struct lkg_yaml_node){
+                        .type = LKG_YN_MAP, .at = p->token->at, .shape = LKG_YS_PAIR, .start = open->start
+                };
+                lkg_yaml_take(&p->scan);
+                return 1;
+        }
+        return parse_node(p, false, false, ret);
+}
+
+/* An omitted key swallows the next token: `[? ]` needs a second bracket. So does upstream. */
+static int pair_key(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
+{
+        if (open->n > 0)
+                return 0;
+        if (!IN(p->token, IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_LIST_END)))
+                return parse_node(p, false, false, ret);
+        (void)empty_scalar(ret, behind(p->token));
+        lkg_yaml_take(&p->scan);
+        return 1;
+}
+
+static int flow_key(struct lkg_yaml_parse *p, struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
+{
+        int r = flow_comma(p, open, LKG_YT_FLOW_MAP_END, "while parsing a flow mapping",
+                           "did not find expected ',' or '}'");
+
+        if (r < 0)
+                return r;
+        if (p->token->type == LKG_YT_FLOW_MAP_END)
+                return end(p);
+        open->bare = p->token->type != LKG_YT_KEY;
+        if (open->bare)
+                return parse_node(p, false, false, ret);
+        r = advance(p);
+        return r < 0 ? r
+                     : node_or_empty(p, IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_MAP_END),
+                                     p->token->at, false, false, ret);
+}
+
+static int flow_value(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
+{
+        enum lkg_yaml_token_type last =
+                open->shape == LKG_YS_PAIR ? LKG_YT_FLOW_LIST_END : LKG_YT_FLOW_MAP_END;
+        int r;
+
+        if (open->bare || p->token->type != LKG_YT_VALUE)
+                return empty_scalar(ret, p->token->at);
+        r = advance(p);
+        return r < 0 ? r
+                     : node_or_empty(p, IS(LKG_YT_FLOW_ENTRY) | IS(last), p->token->at, false, false, ret);
+}
+
+/* ---- members ---- */
+
+static int next_member(struct lkg_yaml_parse *p, struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
+{
+        switch (open->shape) {
+        case LKG_YS_FLOW_LIST:
+                return flow_item(p, open, ret);
+        case LKG_YS_FLOW_MAP:
+                return flow_key(p, open, ret);
+        case LKG_YS_PAIR:
+                return pair_key(p, open, ret);
+        case LKG_YS_BLOCK_MAP:
+                return block_key(p, open, ret);
+        case LKG_YS_BLOCK_LIST:
+        case LKG_YS_INDENTLESS_LIST:
+                break;
+        }
+        return block_item(p, open, ret);
+}
+
+int lkg_yaml_member(struct lkg_yaml_parse *p, struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
+{
+        int r = look(p);
+
+        if (r == 0)
+                r = next_member(p, open, ret);
+        open->n++;
+        return r;
+}
+
+int lkg_yaml_value(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
+{
+        int r = look(p);
+
+        if (r < 0)
+                return r;
+        return open->shape == LKG_YS_BLOCK_MAP ? block_value(p, ret) : flow_value(p, open, ret);
 }
 
 void lkg_yaml_parse_deinit(struct lkg_yaml_parse *p)
 {
-        free(p->states);
-        free(p->starts);
         free(p->handles);
         lkg_yaml_scan_deinit(&p->scan);
 }

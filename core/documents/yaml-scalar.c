@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scalar events: tags, base64, numbers. Untagged plain scalars are resolved by scalar.c; this file applies
+ * Scalars: tags, base64, numbers. Untagged plain scalars are resolved by scalar.c; this file applies
  * tags, like go-yaml v2's resolve().
  */
 #include "yaml-state.h"
@@ -48,7 +48,7 @@ static int binary_value(struct lkg_yaml *p, const char *text, size_t size, unsig
 }
 
 /* An explicit tag must fit the text; !!float takes integers as well. */
-static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_scalar *scalar)
+static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_node *node, struct lkg_scalar *scalar)
 {
         static const struct {
                 const char *tag;
@@ -60,17 +60,17 @@ static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_event *event, str
                 { "float", LKG_S_FLOAT, "a number" },
                 { "null", LKG_S_NULL, "null or nothing" },
         };
-        unsigned line = line_of(event->at), column = column_of(event->at);
+        unsigned line = line_of(node->at), column = column_of(node->at);
 
-        if (lkg_yaml_is_tag(event->tag, "timestamp")) {
-                if (!lkg_scalar_is_timestamp(event->value.text, event->value.size))
+        if (lkg_yaml_is_tag(node->tag, "timestamp")) {
+                if (!lkg_scalar_is_timestamp(node->value.text, node->value.size))
                         return fail_at(p, LKG_C_SCALAR, line, column,
                                        "the value does not fit its tag !!timestamp (want 2001-01-31)");
                 scalar->type = LKG_S_STRING;
                 return 0;
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(tags); i++) {
-                if (!lkg_yaml_is_tag(event->tag, tags[i].tag))
+                if (!lkg_yaml_is_tag(node->tag, tags[i].tag))
                         continue;
                 if (tags[i].type == LKG_S_FLOAT && scalar->type == LKG_S_INT && !scalar->big) {
                         scalar->type = LKG_S_FLOAT;
@@ -86,14 +86,14 @@ static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_event *event, str
         return 0;
 }
 
-int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_scalar *scalar)
+int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_node *node, struct lkg_scalar *scalar)
 {
-        if (event->tag.size == 0 && !event->plain) {
+        if (node->tag.size == 0 && !node->plain) {
                 *scalar = (struct lkg_scalar){ .type = LKG_S_STRING, .finite = true };
                 return 0;
         }
-        lkg_scalar_resolve(event->value.text, event->value.size, scalar);
-        return event->tag.size > 0 ? check_tag(p, event, scalar) : 0;
+        lkg_scalar_resolve(node->value.text, node->value.size, scalar);
+        return node->tag.size > 0 ? check_tag(p, node, scalar) : 0;
 }
 
 /* The number itself may be a secret that should have been in quotes: it is not shown. */
@@ -136,13 +136,13 @@ static struct lkg_value *number_value(struct lkg_yaml *p, const struct lkg_scala
         return lkg_value_new_number(text, p->source, line, column);
 }
 
-int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct lkg_scalar *scalar,
+int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, const struct lkg_scalar *scalar,
                     struct lkg_value **ret)
 {
-        unsigned line = line_of(event->at), column = column_of(event->at);
+        unsigned line = line_of(node->at), column = column_of(node->at);
 
-        if (lkg_yaml_is_tag(event->tag, "binary"))
-                return binary_value(p, event->value.text, event->value.size, line, column, ret);
+        if (lkg_yaml_is_tag(node->tag, "binary"))
+                return binary_value(p, node->value.text, node->value.size, line, column, ret);
         switch (scalar->type) {
         case LKG_S_NULL:
                 *ret = lkg_value_new_null(p->source, line, column);
@@ -153,12 +153,12 @@ int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, cons
         case LKG_S_INT:
         case LKG_S_FLOAT:
                 if (p->flags & LKG_DECODE_ADVISE)
-                        warn_of_odd_number(p, event->value, line, column);
+                        warn_of_odd_number(p, node->value, line, column);
                 *ret = number_value(p, scalar, line, column);
                 break;
         case LKG_S_STRING:
         case LKG_S_MERGE:
-                *ret = lkg_value_new_string(event->value.text, event->value.size, p->source, line, column);
+                *ret = lkg_value_new_string(node->value.text, node->value.size, p->source, line, column);
                 break;
         }
         return 0;

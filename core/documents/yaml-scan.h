@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From bytes to events: the syntax of YAML as go.yaml.in/yaml/v2 implements it, which is the reference (see
+ * From bytes to nodes: the syntax of YAML as go.yaml.in/yaml/v2 implements it, which is the reference (see
  * docs/decisions/008). yaml-reader.c turns bytes into characters; yaml-scan.c, yaml-scan-scalar.c and
  * yaml-scan-word.c (on top of yaml-step.c) turn characters into tokens; yaml-parse.c turns tokens into
- * events; yaml.c builds the tree.
+ * nodes; yaml.c builds the tree.
  *
  * The nesting is bounded by LKG_DOC_DEPTH_MAX. Every token is visited a constant number of
  * times, so the cost is proportional to the text. A span points into the text or into memory that lives as
@@ -247,46 +247,58 @@ int lkg_yaml_scan_directive(struct lkg_yaml_scan *s, struct lkg_yaml_token *toke
 int lkg_yaml_scan_anchor(struct lkg_yaml_scan *s, struct lkg_yaml_token *token);
 int lkg_yaml_scan_tag(struct lkg_yaml_scan *s, struct lkg_yaml_token *token);
 
-/* ---- events ---- */
+/* ---- nodes ---- */
 
-enum lkg_yaml_event_type {
-        LKG_YE_NOTHING, /* the stream holds no document */
-        LKG_YE_DOCUMENT_START,
-        LKG_YE_DOCUMENT_END,
-        LKG_YE_SCALAR,
-        LKG_YE_ALIAS,
-        LKG_YE_LIST_START,
-        LKG_YE_LIST_END,
-        LKG_YE_MAP_START,
-        LKG_YE_MAP_END,
+enum lkg_yaml_node_type { LKG_YN_SCALAR, LKG_YN_ALIAS, LKG_YN_LIST, LKG_YN_MAP };
+
+enum lkg_yaml_shape {
+        LKG_YS_FLOW_LIST,
+        LKG_YS_FLOW_MAP,
+        LKG_YS_PAIR,            /* a map of one pair inside a flow list: [a: b] */
+        LKG_YS_BLOCK_LIST,      /* from here on in block style */
+        LKG_YS_INDENTLESS_LIST, /* a list in the same column as its key */
+        LKG_YS_BLOCK_MAP,
 };
 
-struct lkg_yaml_event {
-        enum lkg_yaml_event_type type;
+/* A scalar or an alias, or the beginning of a list or map. */
+struct lkg_yaml_node {
+        enum lkg_yaml_node_type type;
         struct lkg_yaml_mark at;
         struct lkg_yaml_span anchor, tag, value; /* anchor and tag: empty = none */
         bool plain; /* scalar: its meaning is that of a plain one (no quotes and no tag, or the tag "!") */
-        bool block; /* collection: in block style */
+        enum lkg_yaml_shape shape; /* of a list or map */
+        struct lkg_yaml_mark
+                start; /* likewise: where its first token is, or that of the collection around it that has one */
+};
+
+/* A list or map whose members are being read. */
+struct lkg_yaml_open {
+        enum lkg_yaml_shape shape;
+        struct lkg_yaml_mark start; /* of its node */
+        const struct lkg_yaml_open *up;
+        size_t n;  /* members that have begun */
+        bool bare; /* the key stands alone: {a, b} */
 };
 
 struct lkg_yaml_tag_handle;
 
 struct lkg_yaml_parse {
         struct lkg_yaml_scan scan;
-        struct lkg_yaml_token *token; /* the next one, while an event is made of it */
-        unsigned state;
-        unsigned char *states; /* where to go on when the collections that are open have ended */
-        size_t n_states, n_states_allocated;
-        struct lkg_yaml_mark *starts; /* of the open collections, for messages */
-        size_t n_starts, n_starts_allocated;
+        struct lkg_yaml_token *token;        /* the next one, while a node is made of it */
+        const struct lkg_yaml_open *open;    /* the innermost one, which the caller sets; NULL = none */
         struct lkg_yaml_tag_handle *handles; /* %TAG and the two that are always there */
         size_t n_handles, n_handles_allocated;
         bool has_version;
 };
 
-void lkg_yaml_parse_init(struct lkg_yaml_parse *p, const char *data, size_t size);
 void lkg_yaml_parse_deinit(struct lkg_yaml_parse *p);
-/** lkg_yaml_next() - return the next event of the first document; must not be called after its end. */
-int lkg_yaml_next(struct lkg_yaml_parse *p, struct lkg_yaml_event *ret);
+/** lkg_yaml_document() - the node of the first document. Return: 1; 0: there is no document; -EBADMSG. */
+int lkg_yaml_document(struct lkg_yaml_parse *p, struct lkg_yaml_node *ret);
+/** lkg_yaml_document_end() - after that node. Upstream reads the token behind it, too, so an error in that counts. */
+int lkg_yaml_document_end(struct lkg_yaml_parse *p);
+/** lkg_yaml_member() - the next item or key; a key is followed by lkg_yaml_value(). Return: 1; 0: it has ended; -EBADMSG. */
+int lkg_yaml_member(struct lkg_yaml_parse *p, struct lkg_yaml_open *open, struct lkg_yaml_node *ret);
+/** lkg_yaml_value() - the value of the key. Return: 1; -EBADMSG. */
+int lkg_yaml_value(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret);
 /** lkg_yaml_has_more() - does anything but its end mark follow the first document, and where? */
 bool lkg_yaml_has_more(struct lkg_yaml_parse *p, struct lkg_yaml_mark *ret);

@@ -59,19 +59,19 @@ int lkg_yaml_syntax_error(struct lkg_yaml *p);
 
 bool lkg_yaml_is_tag(struct lkg_yaml_span tag, const char *name);
 /**
- * lkg_yaml_resolve() - resolve the meaning of a scalar event, including its tag.
+ * lkg_yaml_resolve() - resolve the meaning of a scalar, including its tag.
  * Return: 0 or -EBADMSG (reported).
  */
-int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_scalar *scalar);
+int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_node *node, struct lkg_scalar *scalar);
 /**
- * lkg_yaml_scalar() - make the value of a resolved scalar event.
+ * lkg_yaml_scalar() - make the value of a resolved scalar.
  *
  * Infinity and not-a-number become numbers whose text is not valid JSON; lkg_yaml_check() reports them if
  * they are still there at the end.
  *
  * Return: 0 or -EBADMSG (reported).
  */
-int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct lkg_scalar *scalar,
+int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, const struct lkg_scalar *scalar,
                     struct lkg_value **ret);
 
 /* ---- keys ---- */

@@ -13,8 +13,8 @@
 
 #include <lkg/base.h>
 
-/* What the events of a node have become. */
-struct node {
+/* What a node has become. */
+struct tree {
         struct lkg_value *value; /* owned */
         struct lkg_value *
                 typed; /* owned: a map whose keys are not all strings, or a list of such, as it was built; else NULL */
@@ -22,10 +22,10 @@ struct node {
         struct lkg_yaml_mark at;
 };
 
-static void node_deinit(struct node *node)
+static void tree_deinit(struct tree *tree)
 {
-        lkg_value_unref(node->value);
-        lkg_value_unref(node->typed);
+        lkg_value_unref(tree->value);
+        lkg_value_unref(tree->typed);
 }
 
 /* A map that is being read. */
@@ -164,16 +164,16 @@ static int merge_refused(struct lkg_yaml *p, unsigned line, unsigned column)
 }
 
 /* With typed keys, if it has any. Upstream refuses an alias of a list, but not a list of aliases. */
-static int merge_value(struct lkg_yaml *p, struct map *map, const struct node *node)
+static int merge_value(struct lkg_yaml *p, struct map *map, const struct tree *tree)
 {
-        const struct lkg_value *from = node->typed ? node->typed : node->value;
+        const struct lkg_value *from = tree->typed ? tree->typed : tree->value;
 
         if (lkg_value_type(from) == LKG_MAP) {
                 merge_map(p, map, from);
                 return 0;
         }
-        if (lkg_value_type(from) != LKG_LIST || node->alias)
-                return merge_refused(p, line_of(node->at), column_of(node->at));
+        if (lkg_value_type(from) != LKG_LIST || tree->alias)
+                return merge_refused(p, line_of(tree->at), column_of(tree->at));
         for (size_t i = lkg_value_size(from); i-- > 0;) { /* earlier items win */
                 const struct lkg_value *item = lkg_list_get(from, i);
 
@@ -184,33 +184,33 @@ static int merge_value(struct lkg_yaml *p, struct map *map, const struct node *n
         return 0;
 }
 
-static bool is_merge_key(const struct lkg_yaml_event *event)
+static bool is_merge_key(const struct lkg_yaml_node *node)
 {
-        return event->value.size == 2 && memcmp(event->value.text, "<<", 2) == 0 &&
-               (event->plain || lkg_yaml_is_tag(event->tag, "merge"));
+        return node->value.size == 2 && memcmp(node->value.text, "<<", 2) == 0 &&
+               (node->plain || lkg_yaml_is_tag(node->tag, "merge"));
 }
 
-/* ---- events ---- */
+/* ---- nodes ---- */
 
 /* A text key needs no value of its own. */
-static bool is_text_key(const struct lkg_yaml_event *event, const struct lkg_scalar *scalar)
+static bool is_text_key(const struct lkg_yaml_node *node, const struct lkg_scalar *scalar)
 {
-        return scalar->type == LKG_S_STRING && event->anchor.size == 0 &&
-               !lkg_yaml_is_tag(event->tag, "binary");
+        return scalar->type == LKG_S_STRING && node->anchor.size == 0 &&
+               !lkg_yaml_is_tag(node->tag, "binary");
 }
 
 /*
  * What looks like quotes or white space around a text and belongs to it. The text is not quoted in the message: it may be a secret.
  */
-static void warn_of_lookalikes(struct lkg_yaml *p, const struct lkg_yaml_event *event, bool key)
+static void warn_of_lookalikes(struct lkg_yaml *p, const struct lkg_yaml_node *node, bool key)
 {
-        const unsigned char *text = (const unsigned char *)event->value.text;
-        size_t size = event->value.size, last = size;
-        struct lkg_where where = where_of(p, line_of(event->at), column_of(event->at));
+        const unsigned char *text = (const unsigned char *)node->value.text;
+        size_t size = node->value.size, last = size;
+        struct lkg_where where = where_of(p, line_of(node->at), column_of(node->at));
         char name[LKG_CHARACTER_NAME_MAX];
         uint32_t begin = 0, end = 0;
 
-        if (!event->plain || !p->parse.scan.text.wide || size == 0)
+        if (!node->plain || !p->parse.scan.text.wide || size == 0)
                 return;
         while (last > 0 && (text[--last] & 0xc0) == 0x80)
                 ;
@@ -231,48 +231,49 @@ static void warn_of_lookalikes(struct lkg_yaml *p, const struct lkg_yaml_event *
                        lkg_lookalike_is(begin, "SPACE") ? begin : end, name);
 }
 
-static int next_event(struct lkg_yaml *p, struct lkg_yaml_event *ret)
+/* @r: of the parser */
+static int parsed(struct lkg_yaml *p, int r)
 {
-        return lkg_yaml_next(&p->parse, ret) < 0 ? lkg_yaml_syntax_error(p) : 0;
+        return r < 0 ? lkg_yaml_syntax_error(p) : r;
 }
 
 /* @key: of a map, else NULL; a text needs no value then, so *ret may stay NULL. */
-static int read_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct map *key,
+static int read_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, struct map *key,
                        struct lkg_value **ret)
 {
         struct lkg_scalar scalar;
-        int r = lkg_yaml_resolve(p, event, &scalar);
+        int r = lkg_yaml_resolve(p, node, &scalar);
 
         if (r == 0)
-                r = count_nodes(p, 1, false, line_of(event->at), column_of(event->at));
+                r = count_nodes(p, 1, false, line_of(node->at), column_of(node->at));
         if (r < 0)
                 return r;
-        warn_of_lookalikes(p, event, key);
-        if (key && is_text_key(event, &scalar)) {
-                key->key = event->value;
+        warn_of_lookalikes(p, node, key);
+        if (key && is_text_key(node, &scalar)) {
+                key->key = node->value;
                 return 0;
         }
-        r = lkg_yaml_scalar(p, event, &scalar, ret);
+        r = lkg_yaml_scalar(p, node, &scalar, ret);
         if (r < 0)
                 return r;
-        anchor_close(p, anchor_open(p, event->anchor),
+        anchor_close(p, anchor_open(p, node->anchor),
                      (struct lkg_yaml_anchor){ *ret, .type = scalar.type, .n_nodes = 1 });
         if (key)
-                key->key = lkg_yaml_key(p, *ret, &scalar, event->at);
+                key->key = lkg_yaml_key(p, *ret, &scalar, node->at);
         return 0;
 }
 
-static int too_deep(struct lkg_yaml *p, const struct lkg_yaml_event *event)
+static int too_deep(struct lkg_yaml *p, const struct lkg_yaml_node *node)
 {
-        return fail_at(p, LKG_C_LIMIT, line_of(event->at), column_of(event->at),
+        return fail_at(p, LKG_C_LIMIT, line_of(node->at), column_of(node->at),
                        "nested deeper than %u levels", LKG_DOC_DEPTH_MAX);
 }
 
-static int find_alias(struct lkg_yaml *p, const struct lkg_yaml_event *event,
+static int find_alias(struct lkg_yaml *p, const struct lkg_yaml_node *node,
                       const struct lkg_yaml_anchor **ret)
 {
-        unsigned line = line_of(event->at), column = column_of(event->at);
-        const struct lkg_yaml_anchor *a = anchor_find(p, event->anchor);
+        unsigned line = line_of(node->at), column = column_of(node->at);
+        const struct lkg_yaml_anchor *a = anchor_find(p, node->anchor);
         char quoted[5 * 64 + 8];
         int r;
 
@@ -284,12 +285,12 @@ static int find_alias(struct lkg_yaml *p, const struct lkg_yaml_event *event,
                                "that begins with '*' needs quotes");
         if (!a->value)
                 return fail_at(p, LKG_C_ANCHOR, line, column, "anchor %s contains itself",
-                               lkg_quote(event->anchor.text, event->anchor.size, quoted));
+                               lkg_quote(node->anchor.text, node->anchor.size, quoted));
         r = count_nodes(p, 1, false, line, column); /* the alias itself */
         if (r == 0)
                 r = count_nodes(p, a->n_nodes, true, line, column);
         if (r == 0 && p->depth + a->height > LKG_DOC_DEPTH_MAX)
-                return too_deep(p, event);
+                return too_deep(p, node);
         if (p->depth + a->height > p->deepest)
                 p->deepest = p->depth + a->height;
         *ret = a;
@@ -297,93 +298,95 @@ static int find_alias(struct lkg_yaml *p, const struct lkg_yaml_event *event,
 }
 
 /* An alias used as a key: its type is the type of the anchored scalar. */
-static int key_from_alias(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_event *event)
+static int key_from_alias(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_node *node)
 {
         struct lkg_scalar scalar = { .finite = true };
         const struct lkg_yaml_anchor *a;
         enum lkg_type type;
         const char *text;
-        int r = find_alias(p, event, &a);
+        int r = find_alias(p, node, &a);
 
         if (r < 0)
                 return r;
         type = lkg_value_type(a->value);
         text = lkg_value_text(a->value, NULL);
         if (type == LKG_LIST || type == LKG_MAP)
-                return fail_at(p, LKG_C_KEY, line_of(event->at), column_of(event->at),
-                               "a %s cannot be a key", lkg_type_name(type));
+                return fail_at(p, LKG_C_KEY, line_of(node->at), column_of(node->at), "a %s cannot be a key",
+                               lkg_type_name(type));
         if (type == LKG_NUMBER)
                 lkg_scalar_resolve(text, strlen(text), &scalar);
         scalar.b = lkg_value_bool(a->value);
         scalar.type = a->type;
-        map->key = lkg_yaml_key(p, a->value, &scalar, event->at);
+        map->key = lkg_yaml_key(p, a->value, &scalar, node->at);
         return 0;
 }
 
-static int read_key(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_event *event)
+static int read_key(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_node *node)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
 
-        map->key_line = line_of(event->at);
-        map->key_column = column_of(event->at);
-        if (event->type == LKG_YE_SCALAR)
-                return read_scalar(p, event, map, &value);
-        if (event->type == LKG_YE_ALIAS)
-                return key_from_alias(p, map, event);
+        map->key_line = line_of(node->at);
+        map->key_column = column_of(node->at);
+        if (node->type == LKG_YN_SCALAR)
+                return read_scalar(p, node, map, &value);
+        if (node->type == LKG_YN_ALIAS)
+                return key_from_alias(p, map, node);
         return fail_at(p, LKG_C_KEY, map->key_line, map->key_column,
                        "a %s cannot be a key; is a value in { } or [ ] not quoted?",
-                       event->type == LKG_YE_MAP_START ? "map" : "list");
+                       node->type == LKG_YN_MAP ? "map" : "list");
 }
 
-static int read_node(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct map *around,
-                     bool merge, struct node *ret);
+static int read_node(struct lkg_yaml *p, const struct lkg_yaml_node *node, const struct map *around,
+                     bool merge, struct tree *ret);
 
 /* `<<`: the key itself is no member. */
-static int read_merge(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_event *key)
+static int read_merge(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_open *open,
+                      const struct lkg_yaml_node *key)
 {
         LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *name =
                 lkg_value_new_string("<<", 2, p->source, line_of(key->at), column_of(key->at));
-        LKG_CLEANUP(node_deinit) struct node node = { 0 };
-        struct lkg_yaml_event event;
+        LKG_CLEANUP(tree_deinit) struct tree tree = { 0 };
+        struct lkg_yaml_node node;
         int r;
 
         anchor_close(p, anchor_open(p, key->anchor),
                      (struct lkg_yaml_anchor){ name, .type = LKG_S_STRING, .n_nodes = 1 });
-        r = next_event(p, &event);
-        if (r == 0)
-                r = read_node(p, &event, NULL, /* merge= */ true, &node);
-        return r < 0 ? r : merge_value(p, map, &node);
+        r = parsed(p, lkg_yaml_value(&p->parse, open, &node));
+        if (r >= 0)
+                r = read_node(p, &node, NULL, /* merge= */ true, &tree);
+        return r < 0 ? r : merge_value(p, map, &tree);
 }
 
-static int read_member(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_event *key)
+static int read_member(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_open *open,
+                       const struct lkg_yaml_node *key)
 {
-        LKG_CLEANUP(node_deinit) struct node node = { 0 };
-        struct lkg_yaml_event event;
+        LKG_CLEANUP(tree_deinit) struct tree tree = { 0 };
+        struct lkg_yaml_node node;
         int r;
 
-        if (key->type == LKG_YE_SCALAR && is_merge_key(key))
-                return read_merge(p, map, key);
+        if (key->type == LKG_YN_SCALAR && is_merge_key(key))
+                return read_merge(p, map, open, key);
         r = read_key(p, map, key);
-        if (r == 0)
-                r = next_event(p, &event);
-        if (r == 0)
-                r = read_node(p, &event, map, /* merge= */ false, &node);
-        if (r == 0)
-                map_put(p, map, LKG_STEAL(node.value));
+        if (r >= 0)
+                r = parsed(p, lkg_yaml_value(&p->parse, open, &node));
+        if (r >= 0)
+                r = read_node(p, &node, map, /* merge= */ false, &tree);
+        if (r >= 0)
+                map_put(p, map, LKG_STEAL(tree.value));
         return r;
 }
 
-static int read_map(struct lkg_yaml *p, struct node *ret)
+static int read_map(struct lkg_yaml *p, struct lkg_yaml_open *open, struct tree *ret)
 {
         struct map map = { .value = ret->value };
-        struct lkg_yaml_event event;
-        int r = next_event(p, &event);
+        struct lkg_yaml_node key;
+        int r;
 
-        while (r == 0 && event.type != LKG_YE_MAP_END) {
-                r = read_member(p, &map, &event);
-                if (r == 0)
-                        r = next_event(p, &event);
+        while ((r = parsed(p, lkg_yaml_member(&p->parse, open, &key))) > 0) {
+                r = read_member(p, &map, open, &key);
+                if (r < 0)
+                        return r;
         }
         if (r == 0 && map.typed) {
                 ret->typed = ret->value;
@@ -393,20 +396,19 @@ static int read_map(struct lkg_yaml *p, struct node *ret)
 }
 
 /* @merge: it is the value of `<<`, so its maps keep the types of their keys */
-static int read_list(struct lkg_yaml *p, bool merge, struct node *ret)
+static int read_list(struct lkg_yaml *p, struct lkg_yaml_open *open, bool merge, struct tree *ret)
 {
-        struct lkg_yaml_event event;
-        int r = next_event(p, &event);
+        struct lkg_yaml_node node;
+        int r;
 
-        while (r == 0 && event.type != LKG_YE_LIST_END) {
-                LKG_CLEANUP(node_deinit) struct node item = { 0 };
+        while ((r = parsed(p, lkg_yaml_member(&p->parse, open, &node))) > 0) {
+                LKG_CLEANUP(tree_deinit) struct tree item = { 0 };
 
-                r = read_node(p, &event, NULL, /* merge= */ false, &item);
+                r = read_node(p, &node, NULL, /* merge= */ false, &item);
                 if (r < 0)
                         return r;
                 lkg_list_append(ret->value,
                                 merge && item.typed ? LKG_STEAL(item.typed) : LKG_STEAL(item.value));
-                r = next_event(p, &event);
         }
         if (r == 0 && merge) {
                 ret->typed = ret->value;
@@ -416,32 +418,35 @@ static int read_list(struct lkg_yaml *p, bool merge, struct node *ret)
 }
 
 /* @around: the map that has it, which gives a collection in block style the place of its key; else NULL */
-static int read_collection(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct map *around,
-                           bool merge, struct node *ret)
+static int read_collection(struct lkg_yaml *p, const struct lkg_yaml_node *node, const struct map *around,
+                           bool merge, struct tree *ret)
 {
-        unsigned line = line_of(event->at), column = column_of(event->at);
-        bool map = event->type == LKG_YE_MAP_START;
+        unsigned line = line_of(node->at), column = column_of(node->at);
+        struct lkg_yaml_open open = { node->shape, node->start, .up = p->parse.open };
+        bool map = node->type == LKG_YN_MAP;
         uint64_t before = p->n_decoded;
         unsigned deepest = p->deepest;
         size_t anchor;
         int r = 0;
 
         if (p->depth >= LKG_DOC_DEPTH_MAX)
-                return too_deep(p, event);
+                return too_deep(p, node);
         /* The list of `<<: [..]` is not decoded as a value itself, only its items. */
         if (map || !merge)
                 r = count_nodes(p, 1, false, line, column);
         if (r < 0)
                 return r;
-        if (event->block && around) {
+        if (node->shape >= LKG_YS_BLOCK_LIST && around) {
                 line = around->key_line;
                 column = around->key_column;
         }
         ret->value = map ? lkg_value_new_map(p->source, line, column)
                          : lkg_value_new_list(p->source, line, column);
-        anchor = anchor_open(p, event->anchor);
+        anchor = anchor_open(p, node->anchor);
         p->deepest = ++p->depth;
-        r = map ? read_map(p, ret) : read_list(p, merge, ret);
+        p->parse.open = &open;
+        r = map ? read_map(p, &open, ret) : read_list(p, &open, merge, ret);
+        p->parse.open = open.up;
         p->depth--;
         if (r == 0)
                 anchor_close(p, anchor,
@@ -453,18 +458,18 @@ static int read_collection(struct lkg_yaml *p, const struct lkg_yaml_event *even
 }
 
 /* @merge: it is the value of `<<` */
-static int read_node(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct map *around,
-                     bool merge, struct node *ret)
+static int read_node(struct lkg_yaml *p, const struct lkg_yaml_node *node, const struct map *around,
+                     bool merge, struct tree *ret)
 {
         const struct lkg_yaml_anchor *a;
         int r;
 
-        ret->at = event->at;
-        if (event->type == LKG_YE_SCALAR)
-                return read_scalar(p, event, NULL, &ret->value);
-        if (event->type != LKG_YE_ALIAS)
-                return read_collection(p, event, around, merge, ret);
-        r = find_alias(p, event, &a);
+        ret->at = node->at;
+        if (node->type == LKG_YN_SCALAR)
+                return read_scalar(p, node, NULL, &ret->value);
+        if (node->type != LKG_YN_ALIAS)
+                return read_collection(p, node, around, merge, ret);
+        r = find_alias(p, node, &a);
         if (r < 0)
                 return r;
         ret->alias = true;
@@ -473,20 +478,17 @@ static int read_node(struct lkg_yaml *p, const struct lkg_yaml_event *event, con
         return 0;
 }
 
-/* The first document: its start, its node, its end. */
-static int read_document(struct lkg_yaml *p, struct node *ret)
+static int read_document(struct lkg_yaml *p, struct tree *ret)
 {
-        struct lkg_yaml_event event;
-        int r = next_event(p, &event);
+        struct lkg_yaml_node node;
+        int r = parsed(p, lkg_yaml_document(&p->parse, &node));
 
-        if (r < 0 || event.type == LKG_YE_NOTHING)
+        if (r <= 0)
                 return r;
         r = count_nodes(p, 1, false, 1, 1);
         if (r == 0)
-                r = next_event(p, &event);
-        if (r == 0)
-                r = read_node(p, &event, NULL, /* merge= */ false, ret);
-        return r < 0 ? r : next_event(p, &event);
+                r = read_node(p, &node, NULL, /* merge= */ false, ret);
+        return r < 0 ? r : parsed(p, lkg_yaml_document_end(&p->parse));
 }
 
 /* Upstream never reads beyond the first document; a user who wrote a second one should know. */
@@ -516,7 +518,7 @@ static void deinit(struct lkg_yaml *p)
 int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_source *source,
                     struct lkg_report *report, struct lkg_value **ret)
 {
-        LKG_CLEANUP(node_deinit) struct node root = { 0 };
+        LKG_CLEANUP(tree_deinit) struct tree root = { 0 };
         struct lkg_yaml p = {
                 .data = data, .size = size, .flags = flags, .source = source, .report = report
         };
@@ -525,7 +527,7 @@ int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_so
         if (size > LKG_DOC_BYTES_MAX)
                 return fail_at(&p, LKG_C_LIMIT, 0, 0, "the document has %zu bytes; the limit is %u", size,
                                LKG_DOC_BYTES_MAX);
-        lkg_yaml_parse_init(&p.parse, data, size);
+        lkg_yaml_scan_init(&p.parse.scan, data, size);
         r = read_document(&p, &root);
         if (r == 0) {
                 look_behind(&p);

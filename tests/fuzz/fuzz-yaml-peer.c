@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Our scanner and libyaml agree except where decision 008 says otherwise. On texts without those cases, both
- * refuse, or both make the same events of the first document.
+ * refuse, or both make the same nodes of the first document.
  */
 #include <yaml.h>
 
@@ -94,40 +94,60 @@ static void put_text(struct events *events, const char *what, const char *text, 
         (void)fprintf(events->file, ")");
 }
 
-static void put_ours(struct events *events, const struct lkg_yaml_event *event)
+static void put_node(struct events *events, const struct lkg_yaml_node *node)
 {
         static const char *const names[] = {
-                [LKG_YE_SCALAR] = "=",   [LKG_YE_ALIAS] = "*",     [LKG_YE_LIST_START] = "[",
-                [LKG_YE_LIST_END] = "]", [LKG_YE_MAP_START] = "{", [LKG_YE_MAP_END] = "}"
+                [LKG_YN_SCALAR] = "=", [LKG_YN_ALIAS] = "*", [LKG_YN_LIST] = "[", [LKG_YN_MAP] = "{"
         };
 
-        if (event->type == LKG_YE_ALIAS || event->anchor.size > 0)
-                put_text(events, "&", event->anchor.text, event->anchor.size);
-        if (event->tag.size > 0)
-                put_text(events, "!", event->tag.text, event->tag.size);
-        if (event->type == LKG_YE_SCALAR)
-                put_text(events, event->plain ? "-" : "'", event->value.text, event->value.size);
-        (void)fprintf(events->file, "%s\n", names[event->type]);
+        if (node->type == LKG_YN_ALIAS || node->anchor.size > 0)
+                put_text(events, "&", node->anchor.text, node->anchor.size);
+        if (node->tag.size > 0)
+                put_text(events, "!", node->tag.text, node->tag.size);
+        if (node->type == LKG_YN_SCALAR)
+                put_text(events, node->plain ? "-" : "'", node->value.text, node->value.size);
+        (void)fprintf(events->file, "%s\n", names[node->type]);
+}
+
+/* Return: 1; -EBADMSG. */
+static int put_ours(struct events *events, struct lkg_yaml_parse *parse, const struct lkg_yaml_node *node)
+{
+        struct lkg_yaml_open open = { node->shape, node->start, .up = parse->open };
+        struct lkg_yaml_node member;
+        int r = 1;
+
+        put_node(events, node);
+        if (node->type != LKG_YN_LIST && node->type != LKG_YN_MAP)
+                return 1;
+        parse->open = &open;
+        while (r > 0 && (r = lkg_yaml_member(parse, &open, &member)) > 0) {
+                r = put_ours(events, parse, &member);
+                if (r > 0 && node->type == LKG_YN_MAP)
+                        r = lkg_yaml_value(parse, &open, &member);
+                if (r > 0 && node->type == LKG_YN_MAP)
+                        r = put_ours(events, parse, &member);
+        }
+        parse->open = open.up;
+        (void)fprintf(events->file, "%s\n", node->type == LKG_YN_LIST ? "]" : "}");
+        return r < 0 ? r : 1;
 }
 
 /* Return: was the first document read to its end? */
 static bool read_ours(const char *text, size_t size, struct events *events)
 {
-        struct lkg_yaml_parse parse;
-        struct lkg_yaml_event event = { .type = LKG_YE_NOTHING };
-        int r = 0;
+        struct lkg_yaml_parse parse = { 0 };
+        struct lkg_yaml_node node;
+        int r;
 
-        lkg_yaml_parse_init(&parse, text, size);
-        while (r == 0) {
-                r = lkg_yaml_next(&parse, &event);
-                if (r == 0 && (event.type == LKG_YE_NOTHING || event.type == LKG_YE_DOCUMENT_END))
-                        break;
-                if (r == 0 && event.type != LKG_YE_DOCUMENT_START)
-                        put_ours(events, &event);
-        }
+        lkg_yaml_scan_init(&parse.scan, text, size);
+        r = lkg_yaml_document(&parse, &node);
+        if (r > 0)
+                r = put_ours(events, &parse, &node);
+        if (r > 0)
+                r = lkg_yaml_document_end(&parse);
         lkg_yaml_parse_deinit(&parse);
         (void)fflush(events->file);
-        return r == 0;
+        return r >= 0;
 }
 
 static void put_theirs(struct events *events, const yaml_event_t *event)
