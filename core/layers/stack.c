@@ -270,10 +270,10 @@ static void accept_layer(struct collect *c, struct lkg_layer *layer)
         c->found.layers.items[c->found.layers.n++] = layer;
 }
 
-enum found { FOUND_NONE, FOUND_LAYER, FOUND_VANISHED }; /* vanished: it has just been removed */
+enum sighting { FOUND_NONE, FOUND_LAYER, FOUND_VANISHED }; /* vanished: it has just been removed */
 
 /* Take one layer file. */
-static enum found take(struct collect *c, const struct lkg_place *place)
+static enum sighting take(struct collect *c, const struct lkg_place *place)
 {
         struct lkg_stack *stack = c->stack;
         struct lkg_layer *layer;
