@@ -465,8 +465,7 @@ static void on_look(void *userdata);
 static void look_in(struct lkg_supervisor *s, uint64_t pause_ns)
 {
         s->watchdog.quiet = pause_ns == QUIET_NS;
-        if (lkg_timer_set(&s->watchdog.timer, s->event, pause_ns, pause_ns / 10, on_look, s) < 0)
-                lkg_log_error("no timer for watching the children: out of memory");
+        (void)lkg_timer_set(&s->watchdog.timer, s->event, pause_ns, pause_ns / 10, on_look, s);
 }
 
 static void on_look(void *userdata)

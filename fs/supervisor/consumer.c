@@ -211,10 +211,8 @@ static void arm(struct entry *e)
         due_ns = lkg_plan_due(&e->plan, &limits);
         if (due_ns == LKG_PLAN_NEVER)
                 return;
-        if (lkg_timer_set(&e->timer, e->consumer->event, due_ns > now_ns ? due_ns - now_ns + 999 : 0, 0,
-                          begin, e) < 0)
-                lkg_log_error("no timer for the restart of %s: out of memory; the next request tries again",
-                              e->component->name);
+        (void)lkg_timer_set(&e->timer, e->consumer->event, due_ns > now_ns ? due_ns - now_ns + 999 : 0, 0,
+                            begin, e); /* else the next request tries again */
 }
 
 /* ---- components ---- */

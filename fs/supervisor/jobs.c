@@ -96,11 +96,16 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 int lkg_timer_set(struct lkg_timer *timer, sd_event *event, uint64_t in_ns, uint64_t slack_ns,
                   void (*fire)(void *userdata), void *userdata)
 {
+        int r;
+
         lkg_timer_stop(timer);
         timer->fire = fire;
         timer->userdata = userdata;
-        return sd_event_add_time_relative(event, &timer->source, CLOCK_MONOTONIC, in_ns / 1000,
-                                          slack_ns / 1000, on_time, timer);
+        r = sd_event_add_time_relative(event, &timer->source, CLOCK_MONOTONIC, in_ns / 1000, slack_ns / 1000,
+                                       on_time, timer);
+        if (r < 0)
+                lkg_log_error("no timer: %s", strerror(-r));
+        return r;
 }
 
 /* ---- helpers ---- */

@@ -45,7 +45,7 @@ struct lkg_timer {
         void *userdata;
 };
 
-/** lkg_timer_set() - in place of what it was set to. @slack_ns: how much later is as good. Return: 0 or -errno. */
+/** lkg_timer_set() - in place of what it was set to. @slack_ns: how much later is as good. Return: 0 or -errno (logged). */
 int lkg_timer_set(struct lkg_timer *timer, sd_event *event, uint64_t in_ns, uint64_t slack_ns,
                   void (*fire)(void *userdata), void *userdata);
 void lkg_timer_stop(struct lkg_timer *timer);

@@ -130,10 +130,8 @@ static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit
 {
         s->phase = phase;
         lkg_timer_stop(&s->timers.phase);
-        if (limit_ns == 0)
-                return;
-        if (lkg_timer_set(&s->timers.phase, s->event, limit_ns, 0, on_phase_limit, s) < 0)
-                lkg_log_error("no timer for a bounded wait: out of memory");
+        if (limit_ns > 0)
+                (void)lkg_timer_set(&s->timers.phase, s->event, limit_ns, 0, on_phase_limit, s);
 }
 
 /* The mount exists and its users wait: do not give up. */
@@ -287,8 +285,7 @@ static void mount_later(struct lkg_supervisor *s)
         uint64_t pause_ns = lkg_restart_pause_ns(&s->timers.n_remounts, &lkg_restart_mount, true);
 
         enter(s, LKG_PHASE_SERVER, 0);
-        if (lkg_timer_set(&s->timers.remount, s->event, pause_ns, 0, mount_anew, s) < 0)
-                lkg_log_error("no timer for mounting %s again: out of memory", s->mount_point);
+        (void)lkg_timer_set(&s->timers.remount, s->event, pause_ns, 0, mount_anew, s);
 }
 
 static void remount(struct lkg_supervisor *s)
