@@ -272,16 +272,11 @@ int lkg_unmount(void *userdata)
 #define TELL_AGAIN  60 /* repeat after this many times */
 #define EXTEND_USEC "15000000"
 
-struct source_wait {
-        const char *path;
-        int status; /* errno of the helper; -1: it is running, or was killed */
-};
-
-/* In the helper. Cached attributes of the directory do not show whether the file system works. */
+/* In the helper: its exit status is an errno. Cached attributes of the directory do not show whether the file system works. */
 static int open_source(void *userdata)
 {
-        const struct source_wait *wait = userdata;
-        int fd = open(wait->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const struct lkg_supervisor *s = userdata;
+        int fd = open(s->source.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct statx x;
         int r;
 
@@ -289,13 +284,6 @@ static int open_source(void *userdata)
                 return errno & 0xff;
         r = lkg_handover_send(LKG_HELPER_FIRST_FD, LKG_HANDOVER_KEEP, 1, &fd, 1);
         return -r & 0xff;
-}
-
-static void on_done(void *userdata, int status)
-{
-        struct source_wait *wait = userdata;
-
-        wait->status = status;
 }
 
 /* The service manager would kill a start that takes too long, and start again, which waits for the same. */
@@ -344,10 +332,9 @@ static int receive(int channel)
 /* Return: a descriptor; -ECANCELED: we are being stopped; another -errno. */
 static int wait_for(struct lkg_supervisor *s)
 {
-        struct source_wait wait = { .path = s->source.path, .status = -1 };
         struct lkg_helper helper = { 0 };
         struct lkg_helper_work work = {
-                .run = open_source, .done = on_done, .userdata = &wait, .n_fds = 1, .limit_ns = FOR_EVER_NS
+                .run = open_source, .userdata = s, .n_fds = 1, .limit_ns = FOR_EVER_NS
         };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
@@ -362,8 +349,8 @@ static int wait_for(struct lkg_supervisor *s)
         lkg_helper_cancel(&helper);
         if (r < 0 || s->phase == LKG_PHASE_END)
                 return r < 0 ? r : -ECANCELED;
-        if (wait.status != 0)
-                return wait.status > 0 ? -wait.status : -EIO;
+        if (helper.status != 0)
+                return helper.status > 0 ? -helper.status : -EIO;
         return receive(ours);
 }
 

@@ -196,6 +196,7 @@ static void leave(struct lkg_helper *helper)
 static void ended(struct lkg_helper *helper, int status)
 {
         log_said(helper);
+        helper->status = status;
         if (helper->work.done)
                 helper->work.done(helper->work.userdata, status);
         if (!helper->wanted)

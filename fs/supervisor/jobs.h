@@ -94,6 +94,7 @@ struct lkg_helper {
         struct lkg_timer limit;
         int answer_fd, said_fd; /* of a program */
         bool wanted;            /* `again` */
+        int status;             /* of the last one, as @done gets it */
 };
 
 /**
