@@ -155,11 +155,12 @@ static bool see(struct lkg_component *c, enum lkg_check check, enum lkg_health_s
 bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, const struct lkg_config *config,
                        struct lkg_component *c)
 {
+        const struct lkg_config_http *http = &c->config->health.http;
         const struct lkg_probe_config probe = {
                 .url = endpoint(c),
-                .interval_ns = c->config->health.http.interval_ns,
-                .timeout_ns = c->config->health.http.timeout_ns,
-                .failure_threshold = (unsigned)c->config->health.http.failure_threshold,
+                .interval_ns = http->interval_ns,
+                .timeout_ns = http->timeout_ns,
+                .failure_threshold = (unsigned)http->failure_threshold,
         };
         char words[LKG_HEALTH_WORDS_MAX] = "";
         enum lkg_health_state health = LKG_HEALTH_OFF;

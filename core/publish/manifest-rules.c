@@ -46,16 +46,21 @@ static void add_watches(struct lkg_manifest_rules *rules, const struct lkg_confi
         }
 }
 
+static void add_match(struct lkg_manifest_rules *rules, const struct lkg_config_match *match, unsigned index)
+{
+        if (*match->unit)
+                add(rules, LKG_RULE_UNIT, index, match->unit, NULL);
+        for (size_t i = 0; i < match->exe.n_items; i++)
+                add(rules, LKG_RULE_EXE, index, match->exe.items[i], NULL);
+        for (size_t i = 0; i < match->cgroup.n_items; i++)
+                add(rules, LKG_RULE_CGROUP, index, match->cgroup.items[i], NULL);
+}
+
 static void add_component(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
                           unsigned index, const char *source_path)
 {
         add_watches(rules, c, index, source_path);
-        if (*c->match.unit)
-                add(rules, LKG_RULE_UNIT, index, c->match.unit, NULL);
-        for (size_t i = 0; i < c->match.exe.n_items; i++)
-                add(rules, LKG_RULE_EXE, index, c->match.exe.items[i], NULL);
-        for (size_t i = 0; i < c->match.cgroup.n_items; i++)
-                add(rules, LKG_RULE_CGROUP, index, c->match.cgroup.items[i], NULL);
+        add_match(rules, &c->match, index);
         if (strcmp(c->base, c->file) == 0) {
                 char alias[PATH_MAX];
 

@@ -265,9 +265,8 @@ static const char *url_complaint(const char *url, bool allow_remote)
 static void check_health(const struct checker *c, size_t i)
 {
         const struct lkg_config_component *k = &c->config->components[i];
-        uint64_t interval = k->health.http.interval_ns, timeout = k->health.http.timeout_ns;
-        const char *url = k->health.http.url ? k->health.http.url : "";
-        const char *wrong = url_complaint(url, k->health.http.allow_remote);
+        const struct lkg_config_http *http = &k->health.http;
+        const char *url = http->url ? http->url : "", *wrong = url_complaint(url, http->allow_remote);
         char quoted[5 * 64 + 8];
 
         if (wrong)
@@ -277,9 +276,9 @@ static void check_health(const struct checker *c, size_t i)
             strcmp(k->name, "kube-proxy") != 0)
                 refuse(c, i, "trial.health.http.url", 3021,
                        "auto is known for kubelet and kube-proxy only; want a URL");
-        if (interval < LKG_NSEC_PER_SEC || interval > 600 * LKG_NSEC_PER_SEC)
+        if (http->interval_ns < LKG_NSEC_PER_SEC || http->interval_ns > 600 * LKG_NSEC_PER_SEC)
                 refuse(c, i, "trial.health.http.interval", 3010, "want 1s to 10m");
-        if (timeout < 100 * LKG_NSEC_PER_MSEC || timeout > 60 * LKG_NSEC_PER_SEC)
+        if (http->timeout_ns < 100 * LKG_NSEC_PER_MSEC || http->timeout_ns > 60 * LKG_NSEC_PER_SEC)
                 refuse(c, i, "trial.health.http.timeout", 3010, "want 100ms to 1m");
 }
 

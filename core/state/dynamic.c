@@ -4,9 +4,9 @@
 
 /* ---- open and close ---- */
 
-static bool is_watched(const struct lkg_config_component *k)
+static bool is_watched(const struct lkg_config_match *match)
 {
-        return *k->match.unit || k->match.exe.n_items > 0 || k->match.cgroup.n_items > 0;
+        return *match->unit || match->exe.n_items > 0 || match->cgroup.n_items > 0;
 }
 
 static int load_release(struct lkg_dynamic *d, struct lkg_report *report)
@@ -23,7 +23,7 @@ static int load_release(struct lkg_dynamic *d, struct lkg_report *report)
 void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *config,
                            const struct lkg_config_component *k)
 {
-        bool watched = is_watched(k);
+        bool watched = is_watched(&k->match);
 
         if (watched != d->watched && d->trial.state == LKG_TRIAL_RUNNING) {
                 d->trial = lkg_trial_alive(d->trial, false, lkg_boottime_ns());

@@ -33,6 +33,39 @@ enum lkg_layer_links { LKG_LINKS_BENEATH, LKG_LINKS_HOST };
 enum lkg_rollout_slots { LKG_SLOTS_REQUIRE, LKG_SLOTS_PREFER };
 enum lkg_trial_scope { LKG_TRIAL_REMOTE, LKG_TRIAL_ALL };
 
+/* How a process is recognised as the component. */
+struct lkg_config_match {
+        char *unit;
+        struct lkg_strings exe;
+        struct lkg_strings cgroup; /* patterns of paths */
+};
+
+struct lkg_config_restart {
+        int policy; /* enum lkg_settings_restart */
+        char *unit;
+        struct lkg_strings hook;
+        uint64_t min_interval_ns;
+        uint64_t max_per_hour;
+};
+
+/* What a remote configuration must not set. */
+struct lkg_config_guard {
+        int profile; /* enum lkg_guard_profile */
+        struct lkg_strings deny, pinned;
+};
+
+struct lkg_config_http {
+        char *url; /* "" = none, "auto" = that of the served document */
+        bool allow_remote;
+        uint64_t interval_ns, timeout_ns, failure_threshold;
+};
+
+struct lkg_config_health {               /* trial.health */
+        bool node_ready, node_ready_set; /* set by the user, not a default */
+        uint64_t stable_for_ns;
+        struct lkg_config_http http;
+};
+
 struct lkg_config_component {
         char *name, *file;
         struct lkg_strings aliases;
@@ -41,34 +74,13 @@ struct lkg_config_component {
         bool base_set, dropin_dir_set, instance_set;      /* set by the user, not a default */
         uint64_t max_dropins, max_layer_bytes;
         uint32_t mode, uid, gid;
-        struct {
-                char *unit;
-                struct lkg_strings exe;
-                struct lkg_strings cgroup; /* patterns of paths */
-        } match;
-        struct {
-                int policy; /* enum lkg_settings_restart */
-                char *unit;
-                struct lkg_strings hook;
-                uint64_t min_interval_ns;
-                uint64_t max_per_hour;
-        } restart;
+        struct lkg_config_match match;
+        struct lkg_config_restart restart;
         int local_policy; /* enum lkg_local_policy */
         /* enum lkg_startup_rules: for values that pass validation and stop the component at its start */
         int startup_rules;
-        struct {
-                int profile; /* enum lkg_guard_profile */
-                struct lkg_strings deny, pinned;
-        } guard;
-        struct {                                 /* trial.health */
-                bool node_ready, node_ready_set; /* set by the user, not a default */
-                uint64_t stable_for_ns;
-                struct {
-                        char *url; /* "" = none, "auto" = that of the served document */
-                        bool allow_remote;
-                        uint64_t interval_ns, timeout_ns, failure_threshold;
-                } http;
-        } health;
+        struct lkg_config_guard guard;
+        struct lkg_config_health health;
         int base_writes;         /* enum lkg_base_writes */
         uint64_t schema_release; /* 136 is 1.36; 0 = auto */
 };
