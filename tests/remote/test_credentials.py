@@ -115,8 +115,8 @@ def test_another_server_in_the_kubeconfig(server, client, certificates, tmp_path
         other.kubeconfig(client.kubeconfig, node="n1")
         other.wait_request(verb="watch")
         proves(client, tool)
-        server.kubeconfig(client.kubeconfig, node="n1")
         n_watch = len(server.seen(verb="watch"))
+        server.kubeconfig(client.kubeconfig, node="n1")
         server.wait_request(verb="watch", count=n_watch + 1)
     proves(client, tool)
 
