@@ -54,7 +54,7 @@ static void refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_
         struct lkg_nearest nearest;
         const char *best;
 
-        if (apply->runs && find(apply, name, size, apply->runs)) {
+        if (apply->config->runs && find(apply, name, size, apply->config->runs)) {
                 lkg_flag_refuse_lost(
                         apply,
                         "no flag %s in %s any more, and the component does not start with it; remove it",
@@ -68,30 +68,36 @@ static void refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_
         best = size < 3 ? NULL : lkg_nearest_best(&nearest); /* everything short is near */
         lkg_flag_refuse(apply, "no flag %s in %s%s%s%s%s", lkg_quote(given, size, quoted),
                         lkg_release_text(release, text),
-                        apply->observed ? "" : ", and the component does not start with it",
+                        apply->config->flags_observed ? "" : ", and the component does not start with it",
                         best ? "; did you mean --" : "", best ? best : "", best ? "?" : "");
+}
+
+/* NULL = there is none. */
+static const char *next_word(const struct lkg_flag_apply *apply)
+{
+        return apply->word + 1 < apply->config->n_flags ? apply->config->flags[apply->word + 1] : NULL;
 }
 
 /*
  * The word after an unknown flag may be its value or another mistake. One of another release takes its value as it did there, whatever
  * that looks like: it may be a secret.
  */
-static void skip_value(const struct lkg_flag_apply *apply, const char *name, size_t size,
-                       const struct lkg_command_line *line, size_t *i)
+static void skip_value(struct lkg_flag_apply *apply, const char *name, size_t size)
 {
         const struct lkg_flag *flag = find(apply, name, size, /* release= */ 0);
+        const char *next = next_word(apply);
 
-        if (*i + 1 < line->n_words && (flag ? !flag->no_value : line->words[*i + 1][0] != '-'))
-                ++*i;
+        if (next && (flag ? !flag->no_value : *next != '-'))
+                apply->word++;
 }
 
 /*
  * A word that is not a flag may be the value of a flag, and so a credential: only its position is reported.
  */
-static void refuse_word(struct lkg_flag_apply *apply, size_t i)
+static void refuse_word(struct lkg_flag_apply *apply)
 {
-        lkg_flag_refuse(apply, "word %zu of the command line is not a flag%s", i + 1,
-                        apply->observed ? "" : ", and the component takes no other words");
+        lkg_flag_refuse(apply, "word %zu of the command line is not a flag%s", apply->word + 1,
+                        apply->config->flags_observed ? "" : ", and the component takes no other words");
 }
 
 /* Of a command line that a node will have in another release. */
@@ -99,7 +105,7 @@ static void report_deprecated(const struct lkg_flag_apply *apply, const struct l
 {
         char text[LKG_RELEASE_TEXT_MAX];
 
-        if (apply->runs && (flag->deprecated || flag->until))
+        if (apply->config->runs && (flag->deprecated || flag->until))
                 lkg_report_add(apply->report, LKG_NOTE, LKG_F_FLAG_GOING, NULL,
                                "--%s is deprecated in %s, and the component does not start with it once it "
                                "is gone; "
@@ -108,22 +114,20 @@ static void report_deprecated(const struct lkg_flag_apply *apply, const struct l
 }
 
 /* Without a value it may mean `=true`. */
-static void take(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *attached,
-                 const struct lkg_command_line *line, size_t *i)
+static void take(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *attached)
 {
         report_deprecated(apply, flag);
         if (!attached && flag->no_value)
                 attached = "true";
-        else if (!attached && *i + 1 < line->n_words)
-                attached = line->words[++*i];
+        else if (!attached && (attached = next_word(apply)))
+                apply->word++;
         if (attached)
                 lkg_flag_use(apply, flag, attached);
         else
                 lkg_flag_refuse(apply, "--%s needs a value", flag->name);
 }
 
-static void take_long(struct lkg_flag_apply *apply, const char *name, const struct lkg_command_line *line,
-                      size_t *i)
+static void take_long(struct lkg_flag_apply *apply, const char *name)
 {
         size_t size = strcspn(name, "=");
         const struct lkg_flag *flag = find(apply, name, size, lkg_schema_release(apply->schema));
@@ -132,19 +136,18 @@ static void take_long(struct lkg_flag_apply *apply, const char *name, const stru
                 lkg_flag_refuse(
                         apply,
                         "word %zu of the command line is not a flag; a flag is two hyphens and a name",
-                        *i + 1);
+                        apply->word + 1);
         } else if (flag) {
-                take(apply, flag, name[size] == '=' ? name + size + 1 : NULL, line, i);
+                take(apply, flag, name[size] == '=' ? name + size + 1 : NULL);
         } else {
                 if (name[size] != '=')
-                        skip_value(apply, name, size, line, i);
+                        skip_value(apply, name, size);
                 refuse_unknown(apply, name, size);
         }
 }
 
 /* A word such as -v2, -v=2, -v 2; letters without a value may be combined. */
-static void take_short(struct lkg_flag_apply *apply, const char *letters,
-                       const struct lkg_command_line *line, size_t *i)
+static void take_short(struct lkg_flag_apply *apply, const char *letters)
 {
         for (; *letters; letters++) {
                 const struct lkg_flag *flag = find_short(apply, *letters);
@@ -154,32 +157,28 @@ static void take_short(struct lkg_flag_apply *apply, const char *letters,
                         return;
                 }
                 if (letters[1] == '=' || !flag->no_value) {
-                        take(apply, flag,
-                             letters[1] == '=' ? letters + 2
-                             : letters[1]      ? letters + 1
-                                               : NULL,
-                             line, i);
+                        take(apply, flag, letters[1] == '=' ? letters + 2 : letters[1] ? letters + 1 : NULL);
                         return;
                 }
-                take(apply, flag, NULL, line, i);
+                take(apply, flag, NULL);
         }
 }
 
-static void take_words(struct lkg_flag_apply *apply, const struct lkg_command_line *line)
+static void take_words(struct lkg_flag_apply *apply)
 {
         bool flags = true;
 
-        for (size_t i = 0; i < line->n_words; i++) {
-                const char *word = line->words[i];
+        for (; apply->word < apply->config->n_flags; apply->word++) {
+                const char *word = apply->config->flags[apply->word];
 
                 if (flags && strcmp(word, "--") == 0)
                         flags = false;
                 else if (!flags || word[0] != '-' || word[1] == '\0')
-                        refuse_word(apply, i);
+                        refuse_word(apply);
                 else if (word[1] == '-')
-                        take_long(apply, word + 2, line, &i);
+                        take_long(apply, word + 2);
                 else
-                        take_short(apply, word + 1, line, &i);
+                        take_short(apply, word + 1);
         }
 }
 
@@ -199,21 +198,20 @@ static void append_vmodule(struct lkg_value *object, const struct lkg_value *ite
         lkg_object_set(object, vmodule, list);
 }
 
-int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_line *line,
+int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_judge_config *config,
                     struct lkg_value *object, struct lkg_value *zeros, struct lkg_report *report)
 {
         bool kubelet = lkg_schema_is_kubelet(schema);
         struct lkg_flag_apply apply = { .schema = schema,
+                                        .config = config,
                                         .flags = kubelet ? lkg_kubelet_flags : lkg_kubeproxy_flags,
                                         .n_flags = kubelet ? lkg_n_kubelet_flags : lkg_n_kubeproxy_flags,
                                         .object = object,
                                         .zeros = zeros,
-                                        .report = report,
-                                        .observed = line->observed,
-                                        .runs = line->runs };
+                                        .report = report };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *later = NULL;
 
-        if (line->n_words == 0)
+        if (config->n_flags == 0)
                 return 0;
         apply.used = lkg_must(calloc(apply.n_flags + 1, sizeof(*apply.used)));
         /* The kubelet parses its flags over the document; kube-proxy has parsed them when it reads the document. */
@@ -221,7 +219,7 @@ int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_li
                 later = lkg_value_ref((struct lkg_value *)lkg_object_get(object, vmodule));
                 lkg_object_set(object, vmodule, NULL);
         }
-        take_words(&apply, line);
+        take_words(&apply);
         append_vmodule(object, later);
         free(apply.used);
         return apply.refused ? -EBADMSG : 0;

@@ -7,15 +7,8 @@
 
 #include "typed.h"
 
-struct lkg_command_line {
-        const char *const *words; /* without argv[0] */
-        size_t n_words;
-        bool observed; /* see lkg_judge_config: its mistakes are warnings, and the words are left out */
-        unsigned runs; /* likewise: but for those that this release takes */
-};
-
 /**
- * lkg_flags_apply() - apply the flags to @object, in their order.
+ * lkg_flags_apply() - apply the flags of @config to @object, in their order.
  * @object: typed, complete; changed
  * @zeros:  a map, or NULL: gets the fields that a flag set to zero, which @object cannot contain: path ->
  * value as given
@@ -26,7 +19,7 @@ struct lkg_command_line {
  *
  * Return: 0; -EBADMSG.
  */
-int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_line *line,
+int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_judge_config *config,
                     struct lkg_value *object, struct lkg_value *zeros, struct lkg_report *report);
 
 /*
@@ -36,6 +29,8 @@ int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_li
 
 struct lkg_flag_apply {
         const struct lkg_schema *schema;
+        const struct lkg_judge_config *config;
+        size_t word; /* of its flags: the one at work */
         const struct lkg_flag *flags;
         size_t n_flags;
         unsigned char *used; /* by flag: enum lkg_flag_used; zeroed at first */
@@ -43,8 +38,6 @@ struct lkg_flag_apply {
         /* fields that a flag set to zero: path -> value as given; NULL = not needed */
         struct lkg_value *zeros;
         struct lkg_report *report;
-        bool observed; /* see lkg_judge_config */
-        unsigned runs;
         bool refused;
 };
 
@@ -63,16 +56,17 @@ struct lkg_flag_use {
         const struct lkg_schema_node *node; /* of the field; NULL = it sets none */
         struct lkg_source *source;
         struct lkg_span text;
-        unsigned char *used;          /* of this flag */
-        struct lkg_value *collection; /* a list or map under construction */
+        unsigned char *used;    /* of this flag */
+        struct lkg_value *made; /* the new value; a list or map is there from the start */
 };
+
+/* Of a type of flags. Return: 0: use->made; 1: the field stays as it is; -EINVAL and a reason. */
+typedef int lkg_flag_parse_fn(struct lkg_flag_use *use, char *why);
 
 /** lkg_flag_refuse() - report a mistake in the command line; a warning if the line was only discovered. */
 void lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_flag_refuse_lost() - the same for what the release that runs takes: always an error. */
 void lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_flag_refuse_value() - the same for the value of a flag, which is shown unless it is secret. */
-void lkg_flag_refuse_value(const struct lkg_flag_use *use, const char *why);
 
 /** lkg_flag_string(), lkg_flag_number() - a value with the flag as its source. */
 struct lkg_value *lkg_flag_string(const struct lkg_flag_use *use, struct lkg_span text);
@@ -80,5 +74,7 @@ struct lkg_value *lkg_flag_number(const struct lkg_flag_use *use, int64_t n);
 
 /** lkg_flag_use() - set the field of @flag to @text, or refuse it. */
 void lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text);
-/** lkg_flag_use_list() - the same for a flag that is a list or a map. */
-void lkg_flag_use_list(struct lkg_flag_use *use);
+/**
+ * lkg_flag_begin_list() - begin the value of a flag that is a list or a map. Return: what puts its items in; NULL: it is neither.
+ */
+lkg_flag_parse_fn *lkg_flag_begin_list(struct lkg_flag_use *use);

@@ -20,7 +20,7 @@
 /* Takes over @value. */
 static void put(struct lkg_flag_use *use, struct lkg_span key, struct lkg_value *value)
 {
-        (void)lkg_map_set(use->collection, key.data, key.size, value);
+        (void)lkg_map_set(use->made, key.data, key.size, value);
 }
 
 /* An item that is a map has this member, unless it is empty. */
@@ -137,8 +137,7 @@ static int parse_slice(struct lkg_flag_use *use, char *why)
                 r = next_item(&csv, &buf, why);
                 if (r < 0)
                         return r;
-                lkg_list_append(use->collection,
-                                lkg_flag_string(use, lkg_span(lkg_buf_text(&buf), buf.size)));
+                lkg_list_append(use->made, lkg_flag_string(use, lkg_span(lkg_buf_text(&buf), buf.size)));
         } while (r > 0);
         return 0;
 }
@@ -196,7 +195,7 @@ static int parse_unsplit(struct lkg_flag_use *use, char *why)
 /* --manifest-url-header: one key may have several values. */
 static int put_header(struct lkg_flag_use *use, struct lkg_span key, struct lkg_span value, char *why)
 {
-        const struct lkg_value *before = lkg_map_get_n(use->collection, key.data, key.size);
+        const struct lkg_value *before = lkg_map_get_n(use->made, key.data, key.size);
         struct lkg_value *list = before && lkg_value_type(before) == LKG_LIST
                                          ? lkg_value_clone_shallow(before)
                                          : lkg_value_new_list(use->source, 0, 0);
@@ -221,9 +220,9 @@ static bool leaves_gate_out(const struct lkg_flag_use *use, const char *name, st
         char quoted[5 * 64 + 8], text[LKG_RELEASE_TEXT_MAX];
         bool lost;
 
-        if (!use->apply->observed || lkg_gate_settable(name, b, release))
+        if (!use->apply->config->flags_observed || lkg_gate_settable(name, b, release))
                 return false;
-        lost = use->apply->runs && lkg_gate_settable(name, b, use->apply->runs);
+        lost = use->apply->config->runs && lkg_gate_settable(name, b, use->apply->config->runs);
         (void)(lost ? lkg_flag_refuse_lost : lkg_flag_refuse)(
                 use->apply, "--%s: %s cannot be set to %s in %s%s", use->flag->name,
                 lkg_quote(key.data, key.size, quoted), b ? "true" : "false", lkg_release_text(release, text),
@@ -238,7 +237,8 @@ static void report_going(const struct lkg_flag_use *use, const char *name)
         const struct lkg_gate_state *gate = lkg_gate_at(name, release);
         char text[LKG_RELEASE_TEXT_MAX];
 
-        if (use->apply->runs && gate && (gate->stage == LKG_GATE_GA || gate->stage == LKG_GATE_DEPRECATED))
+        if (use->apply->config->runs && gate &&
+            (gate->stage == LKG_GATE_GA || gate->stage == LKG_GATE_DEPRECATED))
                 lkg_report_add(
                         use->apply->report, LKG_NOTE, LKG_F_FLAG_GOING, NULL,
                         "--%s: %s is %s in %s and will be dropped; remove it, the component does not start "
@@ -285,8 +285,8 @@ static int parse_labels(struct lkg_flag_use *use, char *why)
                 if (label.size > 0)
                         r = put_text(use, lkg_span_trim(key), lkg_span_trim(value), why);
         }
-        for (size_t i = 0; r == 0 && i < lkg_value_size(use->collection); i++) {
-                const struct lkg_value *item = lkg_map_at(use->collection, i, &key.data, &key.size);
+        for (size_t i = 0; r == 0 && i < lkg_value_size(use->made); i++) {
+                const struct lkg_value *item = lkg_map_at(use->made, i, &key.data, &key.size);
 
                 r = lkg_node_label_check(key, lkg_text_of(item), why);
         }
@@ -351,7 +351,7 @@ static void add_taint(struct lkg_flag_use *use, const struct taint *taint)
         put_member(use, map, "key", taint->key);
         put_member(use, map, "value", taint->value);
         put_member(use, map, "effect", taint->effect);
-        lkg_list_append(use->collection, map);
+        lkg_list_append(use->made, map);
 }
 
 /* A `-` at the end would remove a taint: it must be one, and has no effect. */
@@ -371,7 +371,7 @@ static int parse_taints(struct lkg_flag_use *use, char *why)
                 if (taint.effect.size == 0)
                         r = lkg_refuse(why, "%s has no effect; want key=value:NoSchedule",
                                        lkg_piece(item, piece));
-                else if (has_taint(use->collection, &taint))
+                else if (has_taint(use->made, &taint))
                         r = lkg_refuse(why, "%s repeats a key and effect", lkg_piece(item, piece));
                 else
                         add_taint(use, &taint);
@@ -425,7 +425,7 @@ static int add_reservation(struct lkg_flag_use *use, int32_t node, struct lkg_sp
         (void)lkg_map_set(map, "limits", strlen("limits"), limits);
         if (node)
                 (void)lkg_map_set(map, "numaNode", strlen("numaNode"), lkg_flag_number(use, node));
-        lkg_list_append(use->collection, map);
+        lkg_list_append(use->made, map);
         return r;
 }
 
@@ -462,7 +462,7 @@ static void add_pattern(struct lkg_flag_use *use, struct lkg_span pattern, uint6
         put_member(use, map, "filePattern", pattern);
         if (verbosity)
                 (void)lkg_map_set(map, name, strlen(name), lkg_flag_number(use, (int64_t)verbosity));
-        lkg_list_append(use->collection, map);
+        lkg_list_append(use->made, map);
 }
 
 /* Empty items are skipped, nothing is trimmed. */
@@ -500,8 +500,7 @@ static const struct {
         const char *type;
         enum lkg_type made;
         enum keeping keep;
-        /* Return: 0; 1: leave the field as it is; -EINVAL and a reason */
-        int (*parse)(struct lkg_flag_use *use, char *why);
+        lkg_flag_parse_fn *parse;
 } types[] = {
         { "stringSlice", LKG_LIST, KEEP_EARLIER, parse_slice },
         { "mapStringBool", LKG_MAP, KEEP_ALL, parse_gates },
@@ -532,23 +531,16 @@ static struct lkg_value *begin(const struct lkg_flag_use *use, bool keep, enum l
         return list;
 }
 
-void lkg_flag_use_list(struct lkg_flag_use *use)
+lkg_flag_parse_fn *lkg_flag_begin_list(struct lkg_flag_use *use)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
-        char why[LKG_REFUSAL_MAX];
-        size_t i = 0;
-        bool keep;
-        int r;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(types); i++) {
+                bool again = *use->used & LKG_FLAG_AGAIN;
 
-        while (i < LKG_ARRAY_SIZE(types) && strcmp(types[i].type, use->flag->type) != 0)
-                i++;
-        if (i == LKG_ARRAY_SIZE(types))
-                return;
-        keep = types[i].keep == KEEP_ALL || (types[i].keep == KEEP_EARLIER && *use->used & LKG_FLAG_AGAIN);
-        use->collection = made = begin(use, keep, types[i].made);
-        r = types[i].parse(use, why);
-        if (r < 0)
-                lkg_flag_refuse_value(use, why);
-        else if (r == 0 && use->node)
-                lkg_object_set(use->apply->object, use->node->field->path, LKG_STEAL(made));
+                if (strcmp(types[i].type, use->flag->type) != 0)
+                        continue;
+                use->made = begin(use, types[i].keep == KEEP_ALL || (types[i].keep == KEEP_EARLIER && again),
+                                  types[i].made);
+                return types[i].parse;
+        }
+        return NULL;
 }

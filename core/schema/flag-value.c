@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The effect of one use of a flag on the document: a setter for each type of flag with a single value. */
+/* The effect of one use of a flag on the document, and the types of flags with a single value. */
 #include "command-line.h"
 
 #include <stdarg.h>
@@ -28,7 +28,7 @@ void lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...)
         va_list ap;
 
         va_start(ap, fmt);
-        refuse(apply, apply->observed, fmt, ap);
+        refuse(apply, apply->config->flags_observed, fmt, ap);
         va_end(ap);
 }
 
@@ -46,7 +46,7 @@ static bool is_secret(const struct lkg_flag_use *use)
         return use->flag->secret || (use->node && (use->node->field->flags & LKG_FIELD_SECRET));
 }
 
-void lkg_flag_refuse_value(const struct lkg_flag_use *use, const char *why)
+static void refuse_value(const struct lkg_flag_use *use, const char *why)
 {
         char quoted[5 * 64 + 8];
 
@@ -96,17 +96,18 @@ static bool is_flush_text(const struct lkg_flag_use *use, const struct lkg_value
         return use->node->class == LKG_CLASS_FLUSH && lkg_value_type(given) == LKG_STRING;
 }
 
-/* Takes over @value: the field's new value, in the form that it would have in a document. */
-static void set_field(const struct lkg_flag_use *use, struct lkg_value *value)
+/* A single value gets the form that it would have in a document. */
+static void set_field(const struct lkg_flag_use *use)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *given = value, *canonical = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report why = LKG_REPORT_INIT;
-        struct lkg_value *zeros = use->apply->zeros;
-        const char *path;
+        struct lkg_value *zeros = use->apply->zeros, *given = use->made;
+        const char *path = use->node->field->path;
 
-        if (!use->node)
+        if (lkg_value_type(given) == LKG_LIST || lkg_value_type(given) == LKG_MAP) {
+                lkg_object_set(use->apply->object, path, lkg_value_ref(given));
                 return;
-        path = use->node->field->path;
+        }
         if (lkg_typed_scalar(use->node, given, path, &why, &canonical) < 0) {
                 lkg_flag_refuse(use->apply, "--%s: %s", use->flag->name,
                                 why.n_findings > 0 ? why.findings[0].text : "not what the field takes");
@@ -124,111 +125,104 @@ static void set_field(const struct lkg_flag_use *use, struct lkg_value *value)
                                  : NULL);
 }
 
-static void set_bool(const struct lkg_flag_use *use)
+static int parse_bool(struct lkg_flag_use *use, char *why)
 {
-        char why[LKG_REFUSAL_MAX];
-        bool b;
+        bool b = false;
+        int r = lkg_bool_parse(use->text.data, use->text.size, &b, why);
 
-        if (lkg_bool_parse(use->text.data, use->text.size, &b, why) < 0)
-                lkg_flag_refuse_value(use, why);
-        else
-                set_field(use, lkg_value_new_bool(b, use->source, 0, 0));
+        use->made = lkg_value_new_bool(b, use->source, 0, 0);
+        return r;
 }
 
-static void set_string(const struct lkg_flag_use *use)
+static int parse_string(struct lkg_flag_use *use, char *why)
 {
-        set_field(use, lkg_flag_string(use, use->text));
+        (void)why;
+        use->made = lkg_flag_string(use, use->text);
+        return 0;
 }
 
-static void set_int(const struct lkg_flag_use *use)
+static int parse_int(struct lkg_flag_use *use, char *why)
 {
         unsigned bits = strcmp(use->flag->type, "int32") == 0 ? 32 : 64;
-        char why[LKG_REFUSAL_MAX];
-        int64_t n;
+        int64_t n = 0;
+        int r = lkg_int_parse(use->text.data, use->text.size, 0, bits, &n, why);
 
-        if (lkg_int_parse(use->text.data, use->text.size, 0, bits, &n, why) < 0)
-                lkg_flag_refuse_value(use, why);
-        else
-                set_field(use, lkg_flag_number(use, n));
+        use->made = lkg_flag_number(use, n);
+        return r;
 }
 
 /* -v: component-base's VerbosityLevel is decimal and never negative. */
-static void set_verbosity(const struct lkg_flag_use *use)
+static int parse_verbosity(struct lkg_flag_use *use, char *why)
 {
-        char why[LKG_REFUSAL_MAX];
-        uint64_t n;
+        uint64_t n = 0;
+        int r = lkg_uint_parse(use->text.data, use->text.size, 10, 31, &n, why);
 
-        if (lkg_uint_parse(use->text.data, use->text.size, 10, 31, &n, why) < 0)
-                lkg_flag_refuse_value(use, why);
-        else
-                set_field(use, lkg_flag_number(use, (int64_t)n));
+        use->made = lkg_flag_number(use, (int64_t)n);
+        return r;
 }
 
-static void set_float(const struct lkg_flag_use *use)
+static int parse_float(struct lkg_flag_use *use, char *why)
 {
-        char why[LKG_REFUSAL_MAX], text[LKG_NUMBER_TEXT_MAX];
-        double d;
+        char text[LKG_NUMBER_TEXT_MAX];
+        double d = 0;
+        int r = lkg_float_parse(use->text.data, use->text.size, 32, &d, why);
 
-        if (lkg_float_parse(use->text.data, use->text.size, 32, &d, why) < 0) {
-                lkg_flag_refuse_value(use, why);
-                return;
-        }
-        lkg_float_json(d, text);
-        set_field(use, lkg_value_new_number(text, use->source, 0, 0));
+        lkg_float_json(r < 0 ? 0 : d, text);
+        use->made = lkg_value_new_number(text, use->source, 0, 0);
+        return r;
 }
 
-static void set_duration(const struct lkg_flag_use *use)
+static int parse_duration(struct lkg_flag_use *use, char *why)
 {
-        char why[LKG_REFUSAL_MAX];
-        int64_t ns;
+        int64_t ns = 0;
+        int r = lkg_duration_parse(use->text.data, use->text.size, &ns, why);
 
-        if (lkg_duration_parse(use->text.data, use->text.size, &ns, why) < 0)
-                lkg_flag_refuse_value(use, why);
-        else if (stays_integer(use))
-                set_field(use, lkg_flag_number(use, ns));
-        else
-                set_string(use);
+        if (r < 0 || !stays_integer(use))
+                return r < 0 ? r : parse_string(use, why);
+        use->made = lkg_flag_number(use, ns);
+        return 0;
 }
 
 /* An empty value leaves the address unchanged, but the component crashes if another use follows. */
-static void set_ip(const struct lkg_flag_use *use)
+static int parse_ip(struct lkg_flag_use *use, char *why)
 {
         bool port = strcmp(use->flag->type, "ipPort") == 0;
-        char why[LKG_REFUSAL_MAX];
         int r = (port ? lkg_ip_port_flag : lkg_ip_flag)(use->text.data, use->text.size, why);
 
-        if (r < 0)
-                lkg_flag_refuse_value(use, why);
-        else if (r == 0)
+        if (r == 0)
                 *use->used |= LKG_FLAG_GONE;
-        else if (*use->used & LKG_FLAG_GONE)
-                lkg_flag_refuse_value(use, "the component crashes on it after an empty one; leave that out");
-        else
-                set_string(use);
+        else if (r > 0 && *use->used & LKG_FLAG_GONE)
+                return lkg_refuse(why, "the component crashes on it after an empty one; leave that out");
+        return r > 0 ? parse_string(use, why) : r == 0 ? 1 : r;
 }
 
-static void set_quantity(const struct lkg_flag_use *use)
+static int parse_quantity(struct lkg_flag_use *use, char *why)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
-        char why[LKG_REFUSAL_MAX];
+        int r = lkg_quantity_parse(use->text.data, use->text.size, &quantity, why);
 
-        if (lkg_quantity_parse(use->text.data, use->text.size, &quantity, why) < 0)
-                lkg_flag_refuse_value(use, why);
-        else
-                set_string(use);
+        return r < 0 ? r : parse_string(use, why);
 }
 
-/* ---- types ---- */
+/* ---- one use ---- */
 
-static const struct {
-        const char *type;
-        void (*set)(const struct lkg_flag_use *use);
-} types[] = {
-        { "bool", set_bool },     { "string", set_string },     { "int", set_int },
-        { "int32", set_int },     { "int64", set_int },         { "uint32", set_verbosity },
-        { "float32", set_float }, { "duration", set_duration }, { "ip", set_ip },
-        { "ipPort", set_ip },     { "quantity", set_quantity },
-};
+static lkg_flag_parse_fn *parser_of(struct lkg_flag_use *use)
+{
+        static const struct {
+                const char *type;
+                lkg_flag_parse_fn *parse;
+        } types[] = {
+                { "bool", parse_bool },     { "string", parse_string },     { "int", parse_int },
+                { "int32", parse_int },     { "int64", parse_int },         { "uint32", parse_verbosity },
+                { "float32", parse_float }, { "duration", parse_duration }, { "ip", parse_ip },
+                { "ipPort", parse_ip },     { "quantity", parse_quantity },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(types); i++)
+                if (strcmp(types[i].type, use->flag->type) == 0)
+                        return types[i].parse;
+        return lkg_flag_begin_list(use);
+}
 
 void lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text)
 {
@@ -236,19 +230,21 @@ void lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, con
                                     .flag = flag,
                                     .text = lkg_span(text, strlen(text)),
                                     .used = &apply->used[flag - apply->flags] };
-        char layer[128];
-        size_t i = 0;
+        char layer[128], why[LKG_REFUSAL_MAX];
+        lkg_flag_parse_fn *parse;
+        int r;
 
         (void)snprintf(layer, sizeof(layer), "flag --%s", flag->name);
         if (flag->field)
                 use.node = lkg_node_find(lkg_schema_root(apply->schema), flag->field);
         use.source = lkg_source_new(layer, "");
-        while (i < LKG_ARRAY_SIZE(types) && strcmp(types[i].type, flag->type) != 0)
-                i++;
-        if (i < LKG_ARRAY_SIZE(types))
-                types[i].set(&use);
-        else
-                lkg_flag_use_list(&use);
+        parse = parser_of(&use);
+        r = parse ? parse(&use, why) : 1;
+        if (r < 0)
+                refuse_value(&use, why);
+        else if (r == 0 && use.node)
+                set_field(&use);
         *use.used |= LKG_FLAG_AGAIN;
+        lkg_value_unref(use.made);
         lkg_source_unref(use.source);
 }

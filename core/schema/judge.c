@@ -216,21 +216,14 @@ static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate
         return -ENOENT;
 }
 
-static struct lkg_command_line command_line(const struct lkg_judge *judge)
-{
-        return (struct lkg_command_line){ judge->config.flags, judge->config.n_flags,
-                                          judge->config.flags_observed, judge->config.runs };
-}
-
 /* Gates of the command line are set before any file is read. */
 static void learn_flag_gates(struct lkg_judge *judge)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flags = lkg_value_new_map(NULL, 0, 0);
-        struct lkg_command_line line = command_line(judge);
 
         lkg_gates_init(&judge->flag_gates, lkg_schema_release(judge->schema));
         judge->flag_gates.lenient = judge->config.release && !lkg_release_has_tables(judge->config.release);
-        if (lkg_flags_apply(judge->schema, &line, flags, NULL, &judge->flag_report) == 0)
+        if (lkg_flags_apply(judge->schema, &judge->config, flags, NULL, &judge->flag_report) == 0)
                 (void)lkg_gates_apply(&judge->flag_gates, flags, NULL, &judge->flag_report);
 }
 
@@ -299,7 +292,6 @@ static bool is_known_base(const struct lkg_judge *judge, const struct base *base
 static void load_base(struct lkg_judge *judge, const struct base *b)
 {
         const struct lkg_value *base = b->doc;
-        struct lkg_command_line line = command_line(judge);
 
         if (base && b->file)
                 judge->base_dir = directory_of(b->file);
@@ -309,7 +301,8 @@ static void load_base(struct lkg_judge *judge, const struct base *b)
                                  &judge->flag_gates, &judge->base_report, judge->unread);
         /* Without a base the flags are parsed into the defaults, before the drop-ins. */
         if (!base)
-                (void)lkg_flags_apply(judge->schema, &line, judge->loaded, NULL, &judge->base_report);
+                (void)lkg_flags_apply(judge->schema, &judge->config, judge->loaded, NULL,
+                                      &judge->base_report);
         judge->encoded = lkg_typed_encode(lkg_schema_root(judge->schema), judge->loaded, NULL, NULL);
 }
 
@@ -568,12 +561,11 @@ static void judge_whole(const struct lkg_judge *judge, struct lkg_candidate *can
                                    .startup_refuses = judge->config.startup_refuses,
                                    .unread = unread,
                                    .doubt = &doubt };
-        struct lkg_command_line line = command_line(judge);
 
         lkg_gates_copy(&judge->flag_gates, &gates);
         if (kubelet)
                 lose_split_stream(judge, object, report);
-        (void)lkg_flags_apply(judge->schema, &line, object, zeros, report);
+        (void)lkg_flags_apply(judge->schema, &judge->config, object, zeros, report);
         /*
          * The kubelet's gates were checked when the files were loaded, and the gates of its flags before
          * that.

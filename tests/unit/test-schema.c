@@ -172,13 +172,15 @@ static void say_flags(const struct question *q, struct lkg_buf *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = flow(q->parts[0], 0);
-        struct lkg_command_line line = { q->parts + 1, q->n_parts - 1, rows_has(q, "observed"),
-                                         rows_number(q, "runs") };
+        const struct lkg_judge_config config = { .flags = q->parts + 1,
+                                                 .n_flags = q->n_parts - 1,
+                                                 .flags_observed = rows_has(q, "observed"),
+                                                 .runs = rows_number(q, "runs") };
         const struct lkg_schema *schema = NULL;
         int r;
 
         assert_int_equal(lkg_schema_get(kind_of(q), NULL, rows_number(q, "release"), &schema), 0);
-        r = lkg_flags_apply(schema, &line, object, NULL, &report);
+        r = lkg_flags_apply(schema, &config, object, NULL, &report);
         assert_int_equal(r, report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : 0);
         if (r == 0)
                 lkg_render_json_compact(object, ret);

@@ -135,14 +135,14 @@ TEST(test_normal_form_is_shared)
 TEST(test_values_say_which_flag)
 {
         static const char *const words[] = { "--max-pods=5" };
-        struct lkg_command_line line = { words, 1 };
+        const struct lkg_judge_config config = { .flags = words, .n_flags = 1 };
         struct lkg_report report = LKG_REPORT_INIT;
         const struct lkg_schema *schema = NULL;
         struct lkg_value *object = flow("{maxPods: 7}", 0);
         const struct lkg_value *value;
 
         assert_int_equal(lkg_schema_get("KubeletConfiguration", NULL, 0, &schema), 0);
-        assert_int_equal(lkg_flags_apply(schema, &line, object, NULL, &report), 0);
+        assert_int_equal(lkg_flags_apply(schema, &config, object, NULL, &report), 0);
         value = lkg_map_get(object, "maxPods");
         assert_string_equal(lkg_value_source(value)->layer, "flag --max-pods");
         assert_string_equal(json(lkg_value_shadowed(value)), "7");
