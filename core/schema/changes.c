@@ -106,8 +106,12 @@ static struct lkg_value *effective(const struct lkg_schema_node *node, const str
                                                                                      : made;
 }
 
-bool lkg_schema_same_effect(const struct lkg_schema *schema, const char *pointer,
-                            const struct lkg_value *before, const struct lkg_value *after, bool has_base)
+/*
+ * Does the component make the same of two values of a field? A field that a document leaves out has the default of its row, and
+ * 60s is 1m. Only of fields with a single value; a default that depends on other fields is not known here: such a field differs.
+ */
+static bool same_effect(const struct lkg_schema *schema, const char *pointer, const struct lkg_value *before,
+                        const struct lkg_value *after, bool has_base)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *x = NULL, *y = NULL;
         const struct lkg_schema_node *node = node_at(schema, pointer);
@@ -145,7 +149,7 @@ static int collect(const char *pointer, const struct lkg_value *before, const st
         const struct lkg_field *field = lkg_schema_field(c->schema, pointer);
 
         if ((c->each_once && has(c->changes, field)) ||
-            lkg_schema_same_effect(c->schema, pointer, before, after, c->has_base))
+            same_effect(c->schema, pointer, before, after, c->has_base))
                 return 0;
         lkg_need(LKG_RESERVE(c->changes->items, c->changes->n_items, c->changes->allocated));
         c->changes->items[c->changes->n_items++] =

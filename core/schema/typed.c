@@ -119,31 +119,21 @@ static struct lkg_value *misfit(struct decode *d, const struct lkg_schema_node *
 
 static const char *wanted(const struct lkg_schema_node *node)
 {
-        switch (node->class) {
-        case LKG_CLASS_BOOL:
-                return "true or false";
-        case LKG_CLASS_STRING:
-                return "a string";
-        case LKG_CLASS_INT:
-                return "an integer";
-        case LKG_CLASS_FLOAT:
-                return "a number";
-        case LKG_CLASS_DURATION:
-                return "a duration such as \"1m30s\"";
-        case LKG_CLASS_FLUSH:
-                return "a duration such as \"5s\" (or an integer of nanoseconds)";
-        case LKG_CLASS_QUANTITY:
-                return "a quantity such as \"512Mi\"";
-        case LKG_CLASS_TIME:
-                return "a time such as \"2026-01-31T12:00:00Z\"";
-        case LKG_CLASS_STRUCT:
-                return "a map of fields";
-        case LKG_CLASS_LIST:
-                return "a list";
-        case LKG_CLASS_MAP:
-                return "a map";
-        }
-        return "something else";
+        static const char *const words[] = {
+                [LKG_CLASS_BOOL] = "true or false",
+                [LKG_CLASS_STRING] = "a string",
+                [LKG_CLASS_INT] = "an integer",
+                [LKG_CLASS_FLOAT] = "a number",
+                [LKG_CLASS_DURATION] = "a duration such as \"1m30s\"",
+                [LKG_CLASS_FLUSH] = "a duration such as \"5s\" (or an integer of nanoseconds)",
+                [LKG_CLASS_QUANTITY] = "a quantity such as \"512Mi\"",
+                [LKG_CLASS_TIME] = "a time such as \"2026-01-31T12:00:00Z\"",
+                [LKG_CLASS_STRUCT] = "a map of fields",
+                [LKG_CLASS_LIST] = "a list",
+                [LKG_CLASS_MAP] = "a map",
+        };
+
+        return words[node->class];
 }
 
 /* Quotes are the mistake only if the same text without them would be valid. */
