@@ -27,7 +27,6 @@
 #define FILE_BYTES_MAX (4u << 20)
 #define VIEW_BYTES_MAX (24u << 20)
 #define LOG_BYTES_MAX  (256u << 10)
-#define LOG_LINES      "1000"
 
 /* ---- the view ---- */
 
@@ -477,17 +476,13 @@ static const char *absolute(const char *path)
 void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret)
 {
         static const char *const manager[] = { "systemctl", "--version", NULL };
-        static const char *const unit[] = {
-                "systemctl",
-                "show",
-                "lkgfs.service",
-                "--no-pager",
+        static const char properties[] =
                 "--property=LoadState,ActiveState,SubState,Result,NRestarts,MainPID,ExecMainStartTimestamp,"
-                "ExecMainStatus,FragmentPath,DropInPaths,UnitFileState,NeedDaemonReload,Version",
-                NULL
-        };
+                "ExecMainStatus,FragmentPath,DropInPaths,UnitFileState,NeedDaemonReload,Version";
+        static const char *const unit[] = { "systemctl",  "show",     "lkgfs.service",
+                                            "--no-pager", properties, NULL };
         static const char *const journal[] = { "journalctl",         "--unit=lkgfs.service",
-                                               "--lines=" LOG_LINES, "--utc",
+                                               "--lines=1000",       "--utc",
                                                "--no-pager",         "--quiet",
                                                "--output=short-iso", NULL };
         struct lkg_tool at = *tool;
