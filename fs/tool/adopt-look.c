@@ -145,9 +145,9 @@ static int recognise(struct lkg_adopt_node *look, struct lkg_error *err)
         return -ENOENT;
 }
 
-static int unknown(const struct lkg_tool *tool)
+static const char *unknown(void)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        struct lkg_buf text = LKG_BUF_INIT;
 
         for (size_t i = 0; i < lkg_n_profiles; i++) {
                 const struct lkg_profile *p = &lkg_profiles[i];
@@ -157,58 +157,55 @@ static int unknown(const struct lkg_tool *tool)
                 for (size_t k = 0; k < LKG_PROFILE_WORDS && p->units[k]; k++)
                         lkg_buf_printf(&text, "%s%s", text.size ? ", " : "", p->units[k]);
         }
-
-        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
-                             "this node is not known: none of the units %s exists in /etc, /run, "
-                             "/usr/local/lib, /usr/lib or /lib/systemd/system",
-                             lkg_buf_text(&text));
+        return lkg_tool_format(
+                "this node is not known: none of the units %s exists in /etc, /run, /usr/local/lib, "
+                "/usr/lib or /lib/systemd/system",
+                lkg_tool_take(&text));
 }
 
-/* What every profile needs. */
-static int check_unit(const struct lkg_adopt_node *look)
+/* What every profile needs. NULL = it is there. */
+static const char *lacking(const struct lkg_adopt_node *look)
 {
-        const char *file = look->unit.files.items[0];
+        const struct lkg_unit_on_disk *unit = &look->unit;
+        const char *file = unit->files.items[0];
 
         if (look->profile->cannot)
-                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT, "a node of %s (%s): %s",
-                                     look->profile->name, file, look->profile->cannot);
-        if (look->unit.n_exec_start != 1)
-                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT, "%s: %zu ExecStart= lines, want one",
-                                     file, look->unit.n_exec_start);
+                return lkg_tool_format("a node of %s (%s): %s", look->profile->name, file,
+                                       look->profile->cannot);
+        if (unit->n_exec_start != 1)
+                return lkg_tool_format("%s: %zu ExecStart= lines, want one", file, unit->n_exec_start);
         if (!look->program)
-                return lkg_tool_fail(
-                        look->tool, LKG_TOOL_DIFFERENT,
+                return lkg_tool_format(
                         "%s: ExecStart= runs '%s', want kubelet itself: arguments for lkgfs are "
                         "appended to its command line",
-                        file, look->unit.words.n_items ? look->unit.words.items[0] : "");
+                        file, unit->words.n_items ? unit->words.items[0] : "");
         if (!look->base || *look->base != '/')
-                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
-                                     "%s: the kubelet is started without --config=/ABSOLUTE/PATH%s%s, so it "
-                                     "has no document that lkgfs could serve",
-                                     file, look->unit.lacking.n_items ? "; no value is known for $" : "",
-                                     look->unit.lacking.n_items ? look->unit.lacking.items[0] : "");
+                return lkg_tool_format(
+                        "%s: the kubelet is started without --config=/ABSOLUTE/PATH%s%s, so it has "
+                        "no document that lkgfs could serve",
+                        file, unit->lacking.n_items ? "; no value is known for $" : "",
+                        unit->lacking.n_items ? unit->lacking.items[0] : "");
         if (look->config_dir && *look->config_dir != '/')
-                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
-                                     "%s: --config-dir=%s, want an absolute path", file, look->config_dir);
+                return lkg_tool_format("%s: --config-dir=%s, want an absolute path", file, look->config_dir);
         if (!lkg_root_exists(look->rootfd, look->base))
-                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
-                                     "'%s%s', which --config names, does not exist; has the node joined "
-                                     "its cluster?",
-                                     look->root, look->base);
-        return LKG_TOOL_OK;
+                return lkg_tool_format(
+                        "'%s%s', which --config names, does not exist; has the node joined its "
+                        "cluster?",
+                        look->root, look->base);
+        return NULL;
 }
 
 int lkg_adopt_look(struct lkg_adopt_node *ret)
 {
         struct lkg_error err = { 0 };
         int r = recognise(ret, &err);
+        bool known = r != -ENOENT || *err.message;
+        const char *why = !known ? unknown() : r == 0 ? lacking(ret) : NULL;
 
-        if (r == -ENOENT && !*err.message)
-                return unknown(ret->tool);
-        if (r < 0)
+        if (known && r < 0)
                 return lkg_tool_fail(ret->tool, LKG_TOOL_FAILED, "%s",
                                      *err.message ? err.message : strerror(-r));
-        return check_unit(ret);
+        return why ? lkg_tool_fail(ret->tool, LKG_TOOL_DIFFERENT, "%s", why) : LKG_TOOL_OK;
 }
 
 void lkg_look_deinit(struct lkg_adopt_node *look)

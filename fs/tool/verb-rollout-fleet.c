@@ -24,24 +24,24 @@ bool lkg_rollout_is_of_fleet(const struct lkg_tool *tool)
                 tool->options.fleet.slots_namespace || has_change(tool));
 }
 
-static int read_reference(const struct lkg_tool *tool, struct lkg_reference *ret)
+static void read_reference(const struct lkg_tool *tool, struct lkg_reference *ret)
 {
         const char *text = tool->n_words > 0 ? tool->words[0] : NULL;
         struct lkg_error err = { 0 };
 
         if (!text)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "which ConfigMap? want NAMESPACE/NAME[/KEY]");
+                lkg_tool_end(tool, LKG_TOOL_USAGE, "which ConfigMap? want NAMESPACE/NAME[/KEY]");
         if (tool->options.fleet.halt && tool->options.fleet.resume)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--halt and --resume are opposites");
+                lkg_tool_end(tool, LKG_TOOL_USAGE, "--halt and --resume are opposites");
         if (has_change(tool) && lkg_tool_structured(tool))
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "--halt, --resume and --forgive answer with a line of text; "
-                                     "ask for the state with -o without them");
+                lkg_tool_end(tool, LKG_TOOL_USAGE,
+                             "--halt, --resume and --forgive answer with a line of text; ask for the state "
+                             "with -o "
+                             "without them");
         if (lkg_reference_from_text(text, strlen(text), ret, &err) < 0 ||
             ret->type != LKG_REFERENCE_CONFIGMAP)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "\"%.100s\" is not a ConfigMap; want NAMESPACE/NAME[/KEY]", text);
-        return LKG_TOOL_OK;
+                lkg_tool_end(tool, LKG_TOOL_USAGE,
+                             "\"%.100s\" is not a ConfigMap; want NAMESPACE/NAME[/KEY]", text);
 }
 
 static int status_of(const struct lkg_fleet *fleet)
@@ -275,12 +275,10 @@ int lkg_verb_rollout_of_fleet(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_fleet_deinit) struct lkg_fleet fleet = { .slot_namespace = LKG_SLOTS_NAMESPACE };
         LKG_CLEANUP(lkg_fleet_close) struct lkg_fleet_api api = { .root_fd = -EBADF };
-        int r = read_reference(tool, &fleet.reference);
 
+        read_reference(tool, &fleet.reference);
         if (tool->options.fleet.slots_namespace)
                 fleet.slot_namespace = tool->options.fleet.slots_namespace;
-        if (r != LKG_TOOL_OK)
-                return r;
         lkg_fleet_open(tool, &api);
         return look_and_act(tool, &api, &fleet);
 }
