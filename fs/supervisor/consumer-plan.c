@@ -129,6 +129,11 @@ static void parse_line(const char *key, uint64_t n, uint64_t now_ns, struct lkg_
         for (size_t i = 0; i < LKG_ARRAY_SIZE(numbers); i++)
                 if (strcmp(key, numbers[i].key) == 0)
                         *(uint64_t *)(void *)((char *)plan + numbers[i].offset) = n;
+        if (strcmp(key, "running_retries") == 0 &&
+            plan->generation == 0) { /* an earlier build planned it again at its end */
+                plan->generation = plan->running_generation;
+                plan->n_retries = n + 1;
+        }
         if (strcmp(key, "asked_ns") == 0 && plan->n_asked < LKG_PLAN_ASKED_MAX && n <= now_ns &&
             n >= last_ns)
                 plan->asked_ns[plan->n_asked++] = n;

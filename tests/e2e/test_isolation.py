@@ -171,6 +171,8 @@ def tree_of(folder):
 
 def test_who_wakes_watchers_changes_nothing_there_either(shared):
     """The file server recognises the notifier and refuses its changes, although it is root. Not even a forged job helps."""
+    copy = shared.behind(".lkgfs-fallback/kubelet.conf")
+    shared.wait_for(lambda: lib.read_file(copy) == lib.read_file(shared.path("kubelet.conf")), "the copy is that of what is served")
     before, condition = tree_of(shared.behind("")), shared.condition()
     write, create = os.O_WRONLY, os.O_WRONLY | os.O_CREAT
     calls = [("openat", "manifests/evil.yaml", create, 0o600), ("openat", "pki/ca.crt", os.O_RDONLY | os.O_TRUNC, 0),
