@@ -632,27 +632,29 @@ static bool has_same_local_layers(const struct lkg_candidate *a, const struct lk
         return true;
 }
 
-void lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env, bool same_base,
-                              struct lkg_good_merge *ret)
+enum lkg_merge_result lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env,
+                                               bool same_base, char ret_sha256[static LKG_SHA256_HEX],
+                                               char ret_fault[static LKG_REASON_MAX])
 {
         LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *failed = lkg_candidate_ref(c->candidate);
         struct lkg_error err = { 0 };
 
-        *ret = (struct lkg_good_merge){ .usable = true };
+        *ret_sha256 = *ret_fault = '\0';
         c->dynamic->good_failed = false;
         c->assigned.tried_with = lkg_candidate_unref(c->assigned.tried_with);
         if (!same_base && set_good_base(c, env, &err) < 0) {
-                ret->usable = false;
-                (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", err.message);
-                return;
+                (void)snprintf(ret_fault, LKG_REASON_MAX, "%.500s", err.message);
+                return LKG_MERGE_IMPOSSIBLE;
         }
-        ret->valid = c->candidate && c->candidate->state == LKG_CANDIDATE_VALID;
+        if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID)
+                return LKG_MERGE_INVALID;
         /*
          * Local layers that have changed since then did not take part in the failure, so they are tried
          * again.
          */
-        if (ret->valid && has_same_local_layers(failed, c->candidate))
-                memcpy(ret->sha256, c->candidate->sha256, sizeof(ret->sha256));
+        if (has_same_local_layers(failed, c->candidate))
+                memcpy(ret_sha256, c->candidate->sha256, LKG_SHA256_HEX);
+        return LKG_MERGE_VALID;
 }
 
 /* Another remote source than the followed one; otherwise the layers are merged over it already. */

@@ -181,14 +181,12 @@ static int nested(struct running *run, const struct lkg_event *event)
 static int merge_good(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_event event = *run->event;
-        struct lkg_good_merge merge;
+        char sha256[LKG_SHA256_HEX], fault[LKG_REASON_MAX];
 
-        lkg_component_merge_good(run->c, lkg_engine_env(run->e), effect->same, &merge);
         event.kind = LKG_EVENT_MERGED;
-        event.usable = merge.usable;
-        event.valid = merge.valid;
-        event.sha256 = merge.sha256;
-        event.fault = merge.fault;
+        event.merge = lkg_component_merge_good(run->c, lkg_engine_env(run->e), effect->same, sha256, fault);
+        event.sha256 = sha256;
+        event.fault = fault;
         (void)nested(run, &event);
         return 0;
 }

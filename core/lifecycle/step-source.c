@@ -168,11 +168,11 @@ void lkg_on_merged(struct lkg_stepping *s)
 {
         char *passed_over = s->next->pointers.rollback.passed_over;
 
-        if (!s->event->usable) {
+        if (s->event->merge == LKG_MERGE_IMPOSSIBLE) {
                 (void)lkg_then(s, LKG_EFFECT_FOLLOW_MISSING);
                 return;
         }
-        if (s->event->valid && !s->facts->scope_all)
+        if (s->event->merge == LKG_MERGE_VALID && !s->facts->scope_all)
                 return;
         (void)lkg_then(s, LKG_EFFECT_SERVE_STORED);
         if (strcmp(passed_over, s->event->sha256) == 0)

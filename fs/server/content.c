@@ -62,7 +62,7 @@ static bool is_within(const struct bill *bill, unsigned part)
 static bool may_open(uint32_t owner)
 {
         struct bill own = { 0 }, all = { 0 };
-        uint32_t n = atomic_load(&server.shm->n_files);
+        uint32_t n = atomic_load(&server.shm->touched.files);
 
         for (uint32_t i = 0; i < n && i < LKG_FILES; i++) {
                 const struct lkg_file *file = &server.shm->files[i];

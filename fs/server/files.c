@@ -200,8 +200,8 @@ uint64_t lkg_file_fill(uint32_t index, struct lkg_node *node, int flags, int fd)
         fh = (uint64_t)index | (uint64_t)file->incarnation << 32;
         if (task.slot)
                 atomic_store(&task.slot->made_file, fh);
-        if (atomic_load(&server.shm->n_files) <= index)
-                atomic_store(&server.shm->n_files, index + 1);
+        if (atomic_load(&server.shm->touched.files) <= index)
+                atomic_store(&server.shm->touched.files, index + 1);
         atomic_store(&fds[index], fd < 0 ? 0 : fd + 1);
         atomic_fetch_add(&node->nlookup, 1); /* an open file holds its node */
         atomic_store_explicit(&file->used, LKG_FILE_OPEN, memory_order_release);
@@ -344,7 +344,8 @@ static void drop_answered(uint32_t index)
  */
 void lkg_files_recount(void)
 {
-        uint32_t n_nodes = atomic_load(&server.shm->n_nodes), n_files = atomic_load(&server.shm->n_files);
+        uint32_t n_nodes = atomic_load(&server.shm->touched.nodes),
+                 n_files = atomic_load(&server.shm->touched.files);
 
         for (uint32_t i = lkg_nodes_next(1); i < n_nodes; i = lkg_nodes_next(i + 1)) {
                 atomic_store(&lkg_node_at(i)->n_open, 0);

@@ -236,7 +236,7 @@ bool lkg_held_tick(uint64_t now_ns)
 
         if (replaying && now_ns >= replaying_ns + WAIT_NS) {
                 replaying = NULL;
-                atomic_store(&server.shm->suspect, 0);
+                atomic_store(&server.shm->blame.suspect, 0);
                 wake_helpers();
         }
         replays = replaying != NULL;

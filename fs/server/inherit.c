@@ -44,7 +44,7 @@ static void mend_root(struct lkg_shared *shm)
 {
         struct lkg_node *root = &shm->nodes[ROOT_INDEX];
 
-        bound(&shm->n_nodes, LKG_NODES);
+        bound(&shm->touched.nodes, LKG_NODES);
         if (atomic_load(&root->kind) != LKG_NODE_ROOT || root->incarnation != 0)
                 atomic_store(&root->kind, LKG_NODE_FREE); /* lkg_nodes_init() creates it again */
 }
@@ -53,8 +53,8 @@ static void mend_root(struct lkg_shared *shm)
 
 static void mend_files(struct lkg_shared *shm)
 {
-        bound(&shm->n_files, LKG_FILES);
-        for (uint32_t i = 0; i < atomic_load(&shm->n_files); i++) {
+        bound(&shm->touched.files, LKG_FILES);
+        for (uint32_t i = 0; i < atomic_load(&shm->touched.files); i++) {
                 struct lkg_file *file = &shm->files[i];
 
                 if (atomic_load(&file->used) > LKG_FILE_CLOSING)

@@ -196,8 +196,8 @@ static struct lkg_node *allocate(uid_t uid)
         node->uid = uid;
         lkg_quota_add(&quota, lkg_quota_owner(uid));
         touched[index / 64] = true;
-        if (atomic_load(&server.shm->n_nodes) <= index)
-                atomic_store(&server.shm->n_nodes, index + 1);
+        if (atomic_load(&server.shm->touched.nodes) <= index)
+                atomic_store(&server.shm->touched.nodes, index + 1);
         if (lkg_quota_is_nearly_used(&quota, lkg_quota_owner(uid)))
                 server.hooks->nodes_crowded(lkg_quota_owner(uid));
         return node;
@@ -209,7 +209,7 @@ static struct lkg_node *allocate(uid_t uid)
  */
 size_t lkg_nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max)
 {
-        uint32_t n_nodes = atomic_load(&server.shm->n_nodes);
+        uint32_t n_nodes = atomic_load(&server.shm->touched.nodes);
         size_t n = 0;
         LKG_LOCKED(&server.nodes_lock);
 
@@ -264,7 +264,7 @@ static void give_back(void)
 /** lkg_nodes_next() - the first index from @i on that is in use; n_nodes: none. */
 uint32_t lkg_nodes_next(uint32_t i)
 {
-        return lkg_records_next(used, i, atomic_load(&server.shm->n_nodes));
+        return lkg_records_next(used, i, atomic_load(&server.shm->touched.nodes));
 }
 
 static void pin_name(const struct lkg_node *node, char buf[static 32])
@@ -433,7 +433,7 @@ int lkg_nodes_init(void)
                 root->incarnation = 0;
                 atomic_store(&root->nlookup, 1);
                 atomic_store(&root->kind, LKG_NODE_ROOT);
-                atomic_store(&server.shm->n_nodes, ROOT_INDEX + 1);
+                atomic_store(&server.shm->touched.nodes, ROOT_INDEX + 1);
         }
         if (lkg_source_stat(server.source, "", AT_EMPTY_PATH, &st) == 0)
                 server.source_dev = st.st_dev;
@@ -443,7 +443,7 @@ int lkg_nodes_init(void)
         memset(listed, 0, sizeof(listed));
         records.n_used = 0;
         used[0] = 1 | 1 << ROOT_INDEX;
-        n = atomic_load(&server.shm->n_nodes);
+        n = atomic_load(&server.shm->touched.nodes);
         memset(touched, 1,
                n / 64 + 1 < sizeof(touched) ? n / 64 + 1 : sizeof(touched)); /* reading it brings it back */
         for (uint32_t i = ROOT_INDEX + 1; i < n; i++) {
@@ -684,7 +684,7 @@ void lkg_node_moved(struct lkg_node *node, uint64_t parent, const char *name)
 
 struct lkg_node *lkg_node_find_child(uint64_t parent, const char *name)
 {
-        uint32_t n = atomic_load(&server.shm->n_nodes);
+        uint32_t n = atomic_load(&server.shm->touched.nodes);
         LKG_LOCKED(&server.nodes_lock);
 
         for (uint32_t i = lkg_nodes_next(ROOT_INDEX + 1); i < n; i = lkg_nodes_next(i + 1)) {

@@ -167,7 +167,7 @@ static int read_manifest(struct lkg_publication **ret, struct lkg_error *err)
 static void remember_name(uint32_t *n, const char *path)
 {
         if (*n < LKG_ROOT_NAMES && lkg_bare_name_ok(path))
-                (void)snprintf(server.shm->root_names[(*n)++], sizeof(server.shm->root_names[0]), "%s",
+                (void)snprintf(server.shm->root.names[(*n)++], sizeof(server.shm->root.names[0]), "%s",
                                path);
 }
 
@@ -181,22 +181,22 @@ static void remember_names(const struct lkg_publication *publication)
                 if (publication->rules[i].type == LKG_RULE_HIDE ||
                     publication->rules[i].type == LKG_RULE_ALIAS)
                         remember_name(&n, publication->rules[i].text);
-        atomic_store(&server.shm->n_root_names, n);
+        atomic_store(&server.shm->root.n_names, n);
 }
 
 /* The shared memory may hold anything: what is no name is left out. */
 static int make_up(struct lkg_publication **ret, struct lkg_error *err)
 {
-        char names[LKG_ROOT_NAMES][sizeof(server.shm->root_names[0])];
+        char names[LKG_ROOT_NAMES][sizeof(server.shm->root.names[0])];
         struct lkg_rule rules[LKG_ROOT_NAMES];
         struct lkg_publication none = { .number = 1,
                                         .timeout_ms = NO_PUBLICATION_TIMEOUT_MS,
                                         .rules = rules };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        uint32_t n = atomic_load(&server.shm->n_root_names);
+        uint32_t n = atomic_load(&server.shm->root.n_names);
         int r;
 
-        memcpy(names, server.shm->root_names, sizeof(names));
+        memcpy(names, server.shm->root.names, sizeof(names));
         for (uint32_t i = 0; i < n && i < LKG_ROOT_NAMES; i++) {
                 names[i][sizeof(names[i]) - 1] = '\0';
                 if (lkg_bare_name_ok(names[i]))

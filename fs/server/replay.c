@@ -10,30 +10,30 @@
 static uint32_t *blame_of(uint64_t unique)
 {
         static uint32_t none;
-        uint32_t n = atomic_load(&server.shm->n_blamed);
+        uint32_t n = atomic_load(&server.shm->blame.n_items);
 
         for (uint32_t i = 0; i < LKG_BLAMED && i < n; i++)
-                if (atomic_load(&server.shm->blamed[i].unique) == unique)
-                        return (uint32_t *)&server.shm->blamed[i].deaths;
+                if (atomic_load(&server.shm->blame.items[i].unique) == unique)
+                        return (uint32_t *)&server.shm->blame.items[i].deaths;
         return &none;
 }
 
 /* The predecessor died while it replayed this request: count one more death. */
 static void judge_suspect(void)
 {
-        uint64_t unique = atomic_exchange(&server.shm->suspect, 0);
+        uint64_t unique = atomic_exchange(&server.shm->blame.suspect, 0);
         uint32_t n, *deaths;
 
-        if (unique == 0 || atomic_load(&server.shm->crashed) == 0)
+        if (unique == 0 || atomic_load(&server.shm->blame.crashed) == 0)
                 return;
         deaths = blame_of(unique);
         if (*deaths > 0) {
                 ++*deaths;
                 return;
         }
-        n = atomic_fetch_add(&server.shm->n_blamed, 1) % LKG_BLAMED;
-        atomic_store(&server.shm->blamed[n].deaths, 1);
-        atomic_store(&server.shm->blamed[n].unique, unique);
+        n = atomic_fetch_add(&server.shm->blame.n_items, 1) % LKG_BLAMED;
+        atomic_store(&server.shm->blame.items[n].deaths, 1);
+        atomic_store(&server.shm->blame.items[n].unique, unique);
 }
 
 static bool left_over(const struct lkg_slot *slot)
@@ -73,7 +73,7 @@ void lkg_replay_slot(struct lkg_slot *slot)
         const struct fuse_in_header *header = lkg_slot_header(slot);
         uint64_t file = atomic_exchange(&slot->made_file, 0), unique = header->unique;
 
-        atomic_store(&server.shm->suspect, unique);
+        atomic_store(&server.shm->blame.suspect, unique);
         if (file != 0)
                 lkg_file_close(file); /* opened, but the caller has no answer */
         task.replay = true;
@@ -81,7 +81,7 @@ void lkg_replay_slot(struct lkg_slot *slot)
                 atomic_store(&slot->state, LKG_SLOT_BUSY); /* that it waits is a sign of a hung server */
         lkg_request_handle(slot, header->len);
         task.replay = false;
-        (void)atomic_compare_exchange_strong(&server.shm->suspect, &unique, 0);
+        (void)atomic_compare_exchange_strong(&server.shm->blame.suspect, &unique, 0);
 }
 
 static struct lkg_slot *oldest(void)

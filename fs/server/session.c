@@ -90,20 +90,20 @@ int lkg_session_open(struct lkg_error *err)
 {
         const struct lkg_shared *shm = server.shm;
         unsigned char ours[LKG_INIT_MAX];
-        uint32_t size = lkg_init_answer(shm->init_request, shm->init_request_size, ours);
+        uint32_t size = lkg_init_answer(shm->init.request, shm->init.request_size, ours);
         int r;
 
         if (size == 0)
                 return lkg_error_set(err, -EPROTO, NULL,
                                      "the shared memory is not what a supervisor leaves.");
-        if (size != shm->init_reply_size || memcmp(ours, shm->init_reply, size) != 0)
+        if (size != shm->init.reply_size || memcmp(ours, shm->init.reply, size) != 0)
                 return lkg_error_set(
                         err, -EPROTO, NULL,
                         "the mount was made by another build of lkgfs-fs: unmount and mount again");
         r = new_session(err);
         if (r < 0)
                 return r;
-        replay_init(shm->init_request, shm->init_request_size);
+        replay_init(shm->init.request, shm->init.request_size);
         server.maps_directly = lkg_init_maps_directly(ours);
         return 0;
 }

@@ -76,9 +76,9 @@ struct lkg_slot *lkg_slot_take(void)
 {
         for (uint32_t i = 0; i < LKG_SLOTS; i++) {
                 struct lkg_slot *slot = &server.shm->slots[i];
-                uint32_t state = LKG_SLOT_FREE, n = atomic_load(&server.shm->n_slots);
+                uint32_t state = LKG_SLOT_FREE, n = atomic_load(&server.shm->touched.slots);
 
-                while (n <= i && !atomic_compare_exchange_weak(&server.shm->n_slots, &n, i + 1))
+                while (n <= i && !atomic_compare_exchange_weak(&server.shm->touched.slots, &n, i + 1))
                         ;
                 if (!atomic_compare_exchange_strong(&slot->state, &state, LKG_SLOT_READING))
                         continue; /* perhaps a dead server's: free once it was replayed */

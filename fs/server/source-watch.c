@@ -301,7 +301,7 @@ static bool is_local(void)
 /* Watch the directories that a predecessor watched, or should have watched. */
 static void begin(void)
 {
-        uint32_t n = atomic_load(&server.shm->n_nodes);
+        uint32_t n = atomic_load(&server.shm->touched.nodes);
 
         lkg_watch_directory(lkg_node_at(FUSE_ROOT_ID));
         for (uint32_t i = FUSE_ROOT_ID + 1; (i = lkg_nodes_next(i)) < n; i++) {

@@ -235,9 +235,9 @@ static int replace_view(struct lkg_supervisor *s, struct found *found, struct lk
 static bool agrees(const struct lkg_shared *shared)
 {
         unsigned char ours[LKG_INIT_MAX];
-        uint32_t size = lkg_init_answer(shared->init_request, shared->init_request_size, ours);
+        uint32_t size = lkg_init_answer(shared->init.request, shared->init.request_size, ours);
 
-        return size > 0 && size == shared->init_reply_size && memcmp(ours, shared->init_reply, size) == 0;
+        return size > 0 && size == shared->init.reply_size && memcmp(ours, shared->init.reply, size) == 0;
 }
 
 /*

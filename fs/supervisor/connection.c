@@ -154,11 +154,11 @@ static int read_init(struct lkg_connection *c, struct lkg_error *err)
         if (n < 0)
                 return lkg_fail(err, EX_UNAVAILABLE, errno, "read FUSE_INIT");
         if ((size_t)n < sizeof(*header) || header->opcode != FUSE_INIT || header->len != (uint32_t)n ||
-            (size_t)n > sizeof(c->shared->init_request))
+            (size_t)n > sizeof(c->shared->init.request))
                 return lkg_fail(err, EX_SOFTWARE, 0,
                                 "the kernel's first request is not a FUSE_INIT we know.");
-        memcpy(c->shared->init_request, buf, (size_t)n);
-        c->shared->init_request_size = (uint32_t)n;
+        memcpy(c->shared->init.request, buf, (size_t)n);
+        c->shared->init.request_size = (uint32_t)n;
         return 0;
 }
 
@@ -167,12 +167,12 @@ static int answer_init(struct lkg_connection *c, struct lkg_error *err)
         struct lkg_shared *shared = c->shared;
         ssize_t n;
 
-        shared->init_reply_size =
-                lkg_init_answer(shared->init_request, shared->init_request_size, shared->init_reply);
-        if (shared->init_reply_size == 0)
+        shared->init.reply_size =
+                lkg_init_answer(shared->init.request, shared->init.request_size, shared->init.reply);
+        if (shared->init.reply_size == 0)
                 return lkg_fail(err, EX_SOFTWARE, 0, "this kernel's FUSE protocol is not one we know.");
-        n = write(c->device, shared->init_reply, shared->init_reply_size);
-        if (n != (ssize_t)shared->init_reply_size)
+        n = write(c->device, shared->init.reply, shared->init.reply_size);
+        if (n != (ssize_t)shared->init.reply_size)
                 return lkg_fail(err, EX_SOFTWARE, n < 0 ? errno : 0,
                                 "the kernel refuses our answer to FUSE_INIT");
         return 0;

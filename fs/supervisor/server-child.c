@@ -215,7 +215,7 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
                 s->life->connection_lost(s); /* it ended because the connection was lost */
                 return;
         }
-        atomic_store(&s->connection.shared->crashed, end->code != 0 && !killed && !refused);
+        atomic_store(&s->connection.shared->blame.crashed, end->code != 0 && !killed && !refused);
         if (refused) {
                 lkg_child_log(child, LOG_ERR,
                               "speaks another FUSE dialect than the one this view was mounted with (was it "

@@ -661,20 +661,15 @@ int lkg_component_load_good(struct lkg_component *c, const struct lkg_component_
 void lkg_component_follow_missing(struct lkg_component *c, const char *why);
 /** lkg_component_can_serve_good() - would `rollback lkg` find something to serve? True also if only trying can tell. */
 bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_component_env *env);
-/* The result of a merge over the last known good. */
-struct lkg_good_merge {
-        bool usable; /* its checkpoint could be loaded */
-        bool valid;  /* the merge can be served */
-        /* of the merge, if the local layers have not changed since the failed configuration; else "" */
-        char sha256[LKG_SHA256_HEX];
-        char fault[LKG_REASON_MAX]; /* why it is not usable */
-};
 /**
- * lkg_component_merge_good() - from now on, @c has its layers over the last known good. @same_base: it has
- * already
+ * lkg_component_merge_good() - from now on, @c has its layers over the last known good.
+ * @same_base: it has already
+ * @ret_sha256: of the merge, if it is valid and the local layers have not changed since the failed configuration; else ""
+ * @ret_fault: why it is impossible
  */
-void lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env, bool same_base,
-                              struct lkg_good_merge *ret);
+enum lkg_merge_result lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env,
+                                               bool same_base, char ret_sha256[static LKG_SHA256_HEX],
+                                               char ret_fault[static LKG_REASON_MAX]);
 /**
  * lkg_component_serve_stored() - serve the stored document of the last known good instead of a merge, byte
  * for byte.

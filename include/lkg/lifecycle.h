@@ -558,6 +558,13 @@ struct lkg_effect {
         enum lkg_event_kind next;
 };
 
+/* Of the last known good with today's local layers. */
+enum lkg_merge_result {
+        LKG_MERGE_IMPOSSIBLE, /* its checkpoint cannot be loaded */
+        LKG_MERGE_INVALID,    /* it cannot be served */
+        LKG_MERGE_VALID,
+};
+
 struct lkg_event {
         enum lkg_event_kind kind;
         const struct lkg_config_source *source;
@@ -570,7 +577,7 @@ struct lkg_event {
         struct lkg_trial_rules rules;
         const struct lkg_trial *stored; /* NULL = none */
         bool servable;                  /* ROLLBACK_GOOD, FINISH: a last known good could be served */
-        bool usable, valid;             /* MERGED: the base can be used; the merge result can be served */
+        enum lkg_merge_result merge;    /* MERGED */
         /* MERGED: of the failed merge with the same local layers, "" = none; LAYERS: see there */
         const char *sha256;
         enum lkg_hold_mode mode;

@@ -245,6 +245,35 @@ struct lkg_counters {
         _Atomic uint64_t inodes;       /* last virtual st_ino assigned */
 };
 
+/* FUSE_INIT, stored for every later server. */
+struct lkg_init_record {
+        uint32_t request_size, reply_size;
+        unsigned char request[LKG_INIT_MAX], reply[LKG_INIT_MAX];
+};
+
+/* Replayed requests that may have ended a server; judged by its successor. */
+struct lkg_blame {
+        _Atomic uint64_t suspect; /* set around each replayed request */
+        _Atomic uint32_t
+                crashed; /* supervisor: the last server crashed by itself, and was not killed by SIGKILL */
+        struct {
+                _Atomic uint64_t unique;
+                _Atomic uint32_t deaths;
+        } items[LKG_BLAMED];
+        _Atomic uint32_t n_items;
+};
+
+/* What is above has never been touched. */
+struct lkg_high_water {
+        _Atomic uint32_t nodes, files, slots;
+};
+
+/* What the last good publication shows or hides in the root: EIO for a server without a publication. */
+struct lkg_shown_root {
+        char names[LKG_ROOT_NAMES][256];
+        _Atomic uint32_t n_names;
+};
+
 struct lkg_shared {
         union {
                 uint64_t magic;
@@ -257,32 +286,19 @@ struct lkg_shared {
         };
         char mount_point[4096]; /* absolute */
 
-        /* FUSE_INIT, stored for every later server */
-        uint32_t init_request_size;
-        uint32_t init_reply_size;
-        unsigned char init_request[LKG_INIT_MAX];
-        unsigned char init_reply[LKG_INIT_MAX];
+        struct lkg_init_record init;
 
         struct lkg_process supervisor, server, engine, notifier;
         struct lkg_counters counters;
         _Atomic uint64_t served;      /* requests answered or parked: the heartbeat */
         _Atomic uint64_t publication; /* number being served */
 
-        /* blame: set by a server around each replayed request; judged by its successor */
-        _Atomic uint64_t suspect;
-        /* supervisor: the last server crashed by itself, and was not killed by SIGKILL */
-        _Atomic uint32_t crashed;
-        struct {
-                _Atomic uint64_t unique;
-                _Atomic uint32_t deaths;
-        } blamed[LKG_BLAMED];
-        _Atomic uint32_t n_blamed;
+        struct lkg_blame blame;
 
         _Atomic uint64_t looked[LKG_LOOKED]; /* thread and node: fs/server/opener.c */
         struct lkg_opener openers[LKG_OPENERS];
 
-        _Atomic uint32_t n_nodes; /* high-water mark */
-        _Atomic uint32_t n_files;
+        struct lkg_high_water touched;
 
         struct lkg_poller pollers[LKG_POLLERS];
         struct lkg_file files[LKG_FILES];
@@ -294,17 +310,14 @@ struct lkg_shared {
         _Atomic uint64_t mount_namespace; /* supervisor: inode of that of the mount; 0 = unknown */
         _Atomic uint32_t foreign_writes;  /* supervisor: enum lkg_foreign_writes (messages.h) */
         _Atomic uint32_t incarnation;     /* the last one of any node or file */
-        _Atomic uint32_t n_slots;         /* high-water mark: slots above have never been touched */
-        /* what the last good publication shows or hides in the root: EIO for a server without a publication */
-        char root_names[LKG_ROOT_NAMES][256];
-        _Atomic uint32_t n_root_names;
+        struct lkg_shown_root root;
         struct lkg_ends ends[_LKG_CHILD_KIND_MAX]; /* supervisor */
 };
 
 /** lkg_shared_slots() - the maximum number of slots in use. */
 static inline size_t lkg_shared_slots(const struct lkg_shared *s)
 {
-        uint32_t n = atomic_load(&s->n_slots);
+        uint32_t n = atomic_load(&s->touched.slots);
 
         return n < LKG_SLOTS ? n : LKG_SLOTS;
 }

@@ -70,7 +70,7 @@ static bool carry_out(struct virtual_node *node, const struct lkg_event *event, 
         case LKG_EFFECT_MERGE_GOOD:
                 node->generation++;
                 next.kind = LKG_EVENT_MERGED;
-                next.usable = next.valid = true;
+                next.merge = LKG_MERGE_VALID;
                 next.sha256 = "";
                 return virtual_node_step(node, next, now_ns);
         case LKG_EFFECT_BEGIN_TRIAL:

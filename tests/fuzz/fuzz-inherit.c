@@ -29,20 +29,20 @@ static const struct table {
         TABLE(slots[0], 2),
         TABLE(notify.relay[0], RECORDS),
         TABLE(notify.view_names[0], RECORDS),
-        TABLE(blamed[0], RECORDS),
+        TABLE(blame.items[0], RECORDS),
         TABLE(openers[0], RECORDS),
-        TABLE(n_nodes, 1),
-        TABLE(n_files, 1),
-        TABLE(n_blamed, 1),
+        TABLE(touched.nodes, 1),
+        TABLE(touched.files, 1),
+        TABLE(blame.n_items, 1),
         TABLE(notify.n_view_names, 1),
-        TABLE(n_slots, 1),
+        TABLE(touched.slots, 1),
         TABLE(notify.relay_head, 1),
         TABLE(notify.relay_tail, 1),
-        TABLE(init_request_size, 1),
-        TABLE(init_reply_size, 1),
-        TABLE(init_request, 1),
-        TABLE(suspect, 1),
-        TABLE(crashed, 1),
+        TABLE(init.request_size, 1),
+        TABLE(init.reply_size, 1),
+        TABLE(init.request, 1),
+        TABLE(blame.suspect, 1),
+        TABLE(blame.crashed, 1),
         TABLE(counters, 1),
         TABLE(publication, 1),
         TABLE(incarnation, 1),
@@ -85,7 +85,7 @@ static void leave_requests(void)
         };
         atomic_store(&slot->reply_size, sizeof(struct fuse_out_header));
         atomic_store(&slot->state, LKG_SLOT_BUSY);
-        atomic_store(&server.shm->n_slots, 1);
+        atomic_store(&server.shm->touched.slots, 1);
         lkg_message_init(&parked->message, LKG_MSG_COMMAND);
         lkg_link_text(&parked->message, "on", 2);
         parked->reply_size = sizeof(struct fuse_out_header);
@@ -159,13 +159,13 @@ static void begin(void)
 /* All servers of this target are one process: close what the last one had open. */
 static void end(void)
 {
-        for (uint32_t i = 0; i < LKG_FILES && i < atomic_load(&server.shm->n_files); i++) {
+        for (uint32_t i = 0; i < LKG_FILES && i < atomic_load(&server.shm->touched.files); i++) {
                 const struct lkg_file *file = &server.shm->files[i];
 
                 if (atomic_load(&file->used) == LKG_FILE_OPEN)
                         lkg_file_close((uint64_t)i | (uint64_t)file->incarnation << 32);
         }
-        for (uint32_t i = lkg_nodes_next(ROOT_INDEX + 1); i < atomic_load(&server.shm->n_nodes);
+        for (uint32_t i = lkg_nodes_next(ROOT_INDEX + 1); i < atomic_load(&server.shm->touched.nodes);
              i = lkg_nodes_next(i + 1))
                 if (atomic_load(&lkg_node_at(i)->kind) != LKG_NODE_FREE)
                         lkg_node_forget(lkg_node_at(i), UINT64_MAX);
@@ -199,7 +199,8 @@ static void use_nodes(void)
         char path[PATH_MAX];
         struct stat st;
 
-        for (uint32_t i = ROOT_INDEX; i < atomic_load(&server.shm->n_nodes); i = lkg_nodes_next(i + 1)) {
+        for (uint32_t i = ROOT_INDEX; i < atomic_load(&server.shm->touched.nodes);
+             i = lkg_nodes_next(i + 1)) {
                 struct lkg_node *node = lkg_node_get(lkg_node_id(lkg_node_at(i)));
 
                 if (!node)
@@ -215,7 +216,7 @@ static void use_nodes(void)
 
 static void use_files(void)
 {
-        for (uint32_t i = 0; i < atomic_load(&server.shm->n_files); i++) {
+        for (uint32_t i = 0; i < atomic_load(&server.shm->touched.files); i++) {
                 const struct lkg_file *file = &server.shm->files[i];
 
                 if (atomic_load(&file->used) == LKG_FILE_OPEN)

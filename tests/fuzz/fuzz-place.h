@@ -119,10 +119,10 @@ static void fuzz_handshake(void)
         };
         struct lkg_error err = { 0 };
 
-        memcpy(server.shm->init_request, &request, sizeof(request));
-        server.shm->init_request_size = sizeof(request);
+        memcpy(server.shm->init.request, &request, sizeof(request));
+        server.shm->init.request_size = sizeof(request);
         FUZZ_CHECK(lkg_session_open(&err) == -EPROTO);
-        server.shm->init_reply_size =
-                lkg_init_answer(server.shm->init_request, sizeof(request), server.shm->init_reply);
+        server.shm->init.reply_size =
+                lkg_init_answer(server.shm->init.request, sizeof(request), server.shm->init.reply);
         FUZZ_CHECK(lkg_session_open(&err) == 0);
 }

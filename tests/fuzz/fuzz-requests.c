@@ -248,7 +248,7 @@ static size_t count_left(void)
 
         for (uint32_t i = 0; i < LKG_FILES; i++)
                 n += atomic_load(&server.shm->files[i].used) != LKG_FILE_FREE;
-        for (uint32_t i = lkg_nodes_next(2); i < atomic_load(&server.shm->n_nodes);
+        for (uint32_t i = lkg_nodes_next(2); i < atomic_load(&server.shm->touched.nodes);
              i = lkg_nodes_next(i + 1))
                 n += atomic_load(&lkg_node_at(i)->kind) != LKG_NODE_FREE;
         for (size_t i = 0; i < LKG_PARKED; i++)
@@ -264,7 +264,7 @@ static void tell_left(void)
         for (uint32_t i = 0; i < LKG_FILES; i++)
                 if (atomic_load(&server.shm->files[i].used) != LKG_FILE_FREE)
                         (void)fprintf(stderr, "file %u: %u\n", i, atomic_load(&server.shm->files[i].used));
-        for (uint32_t i = lkg_nodes_next(2); i < atomic_load(&server.shm->n_nodes);
+        for (uint32_t i = lkg_nodes_next(2); i < atomic_load(&server.shm->touched.nodes);
              i = lkg_nodes_next(i + 1))
                 if (atomic_load(&lkg_node_at(i)->kind) != LKG_NODE_FREE)
                         (void)fprintf(stderr, "node %u: kind %u, %llu lookups, '%s'\n", i,

@@ -85,7 +85,7 @@ static inline int set_up(void **state)
 static inline int tear_down(void **state)
 {
         (void)state;
-        for (uint32_t i = 2; i < atomic_load(&server.shm->n_nodes); i++)
+        for (uint32_t i = 2; i < atomic_load(&server.shm->touched.nodes); i++)
                 if (atomic_load(&lkg_node_at(i)->kind) != LKG_NODE_FREE)
                         lkg_node_forget(lkg_node_at(i), UINT64_MAX);
         (void)munmap(server.shm, sizeof(*server.shm));

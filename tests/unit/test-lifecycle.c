@@ -487,8 +487,8 @@ static const struct {
         { "begin, no trial wanted", { LKG_EVENT_BEGIN } },
         { "begin, one is stored", { LKG_EVENT_BEGIN, .rules = RULES, .stored = &stored_trial } },
         { "passed", { LKG_EVENT_PASSED } },
-        { "merged", { LKG_EVENT_MERGED, .usable = true, .valid = true, .sha256 = "" } },
-        { "merged, invalid", { LKG_EVENT_MERGED, .usable = true, .sha256 = SHA } },
+        { "merged", { LKG_EVENT_MERGED, .merge = LKG_MERGE_VALID, .sha256 = "" } },
+        { "merged, invalid", { LKG_EVENT_MERGED, .merge = LKG_MERGE_INVALID, .sha256 = SHA } },
         { "merged, no checkpoint", { LKG_EVENT_MERGED, .fault = "gone", .sha256 = "" } },
         { "finish", { LKG_EVENT_FINISH, .servable = true } },
         { "finish, nothing to serve", { LKG_EVENT_FINISH } },
@@ -981,7 +981,7 @@ static int do_effect(struct machine *m, const struct lkg_event *event, const str
         case LKG_EFFECT_NEXT:
                 return nested(m, event, effect->next, ret_settled);
         case LKG_EFFECT_MERGE_GOOD:
-                next.usable = next.valid = true;
+                next.merge = LKG_MERGE_VALID;
                 next.sha256 = "";
                 (void)nested(m, &next, LKG_EVENT_MERGED, &ignored);
                 return 0;

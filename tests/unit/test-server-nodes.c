@@ -67,7 +67,7 @@ TEST_WITH(test_records_are_used_again, set_up, tear_down)
                 lkg_node_forget(a, 1);
                 assert_null(lkg_node_get(last));
         }
-        assert_in_range(atomic_load(&server.shm->n_nodes), 1, 2048);
+        assert_in_range(atomic_load(&server.shm->touched.nodes), 1, 2048);
 }
 
 TEST_WITH(test_there_are_as_many_records_as_it_takes, set_up, tear_down)
@@ -99,7 +99,7 @@ TEST_WITH(test_there_are_as_many_records_as_it_takes, set_up, tear_down)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++)
                 lkg_node_forget(lkg_node_get(ids[i]), 1);
         assert_int_equal(lkg_nodes_next(1024),
-                         atomic_load(&server.shm->n_nodes)); /* no record is left above */
+                         atomic_load(&server.shm->touched.nodes)); /* no record is left above */
         assert_int_equal(last->incarnation, 0);
         for (int round = 0; round < 2; round++)
                 for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++) {
@@ -479,7 +479,7 @@ TEST_WITH(test_depth_takes_no_stack, set_up, tear_down)
                 node = look_up(lkg_node_id(node), "z");
         }
         lkg_close(dir);
-        n = atomic_load(&server.shm->n_nodes);
+        n = atomic_load(&server.shm->touched.nodes);
         saved = calloc(n, sizeof(*saved));
         assert_non_null(saved);
         memcpy(saved, server.shm->nodes, n * sizeof(*saved));
@@ -507,14 +507,14 @@ TEST_WITH(test_nothing_impossible_is_inherited, set_up, tear_down)
         (void)snprintf(a->name, sizeof(a->name), "../outside");
         d->parent = lkg_node_id(d);
         server.shm->notify.relay_tail = 3;
-        server.shm->notify.n_view_names = server.shm->n_nodes = server.shm->n_files = UINT32_MAX;
+        server.shm->notify.n_view_names = server.shm->touched.nodes = server.shm->touched.files = UINT32_MAX;
         lkg_inherit(server.shm);
         assert_int_equal(lkg_nodes_init(), 0);
         assert_null(lkg_node_get(id_of_a));
         assert_ptr_equal(lkg_node_get(id_of_b), b);
         assert_int_equal(lkg_node_path(b, path, sizeof(path)), -ENAMETOOLONG);
         assert_int_equal(server.shm->notify.n_view_names, LKG_VIEW_NAMES);
-        assert_int_equal(server.shm->n_nodes, LKG_NODES);
-        assert_int_equal(server.shm->n_files, LKG_FILES);
+        assert_int_equal(server.shm->touched.nodes, LKG_NODES);
+        assert_int_equal(server.shm->touched.files, LKG_FILES);
         assert_int_equal(server.shm->notify.relay_head, 3);
 }
