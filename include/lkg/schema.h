@@ -261,7 +261,7 @@ struct lkg_field_changes {
  * @has_base: both have a base; otherwise, or if it is not known, fields whose default depends on it differ when one is left out
  */
 void lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
-                       const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret);
+                        const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret);
 void lkg_field_changes_deinit(struct lkg_field_changes *changes);
 
 /**
@@ -350,7 +350,7 @@ struct lkg_value *lkg_judge_document(const struct lkg_judge *judge, struct lkg_v
  * @changes: a list: gets {"field" or "gate", "now", "then"} for each; a value that there is none of is null
  */
 void lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
-                      struct lkg_report *report, struct lkg_value *changes);
+                       struct lkg_report *report, struct lkg_value *changes);
 
 /**
  * lkg_effective_render() - append @effective like lkg_render() in YAML, with the layer of every leaf in a
@@ -432,7 +432,7 @@ struct lkg_suspects_side {
  * Return: one reference.
  */
 struct lkg_value *lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects_side *good,
-                      const struct lkg_suspects_side *condemned, bool whole);
+                                    const struct lkg_suspects_side *condemned, bool whole);
 /** lkg_suspects_unknown() - the map for a mark whose documents cannot be compared: @why. Return: one reference. */
 struct lkg_value *lkg_suspects_unknown(const char *why);
 /** lkg_suspects_known() - are there fields, or is it known that there are none? @suspects: may be NULL, or anything from a disk */
