@@ -84,19 +84,10 @@ static int on_gone(sd_event_source *source, int fd, uint32_t revents, void *user
         return sd_event_exit(server.event, 0);
 }
 
-static int open_directories(struct lkg_error *err)
+static int open_directory(const char *name, int *ret, struct lkg_error *err)
 {
-        int r = lkg_mkdir_p(server.runtime, LKG_PUBLICATION_PINNED, 0700, err);
-
-        if (r < 0)
-                return r;
-        server.blobs =
-                openat(server.runtime, LKG_PUBLICATION_BLOBS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        server.pinned = openat(server.runtime, LKG_PUBLICATION_PINNED,
-                               O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (server.blobs < 0 || server.pinned < 0)
-                return lkg_error_set(err, -errno, NULL, "open the runtime directory");
-        return 0;
+        *ret = openat(server.runtime, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return *ret < 0 ? lkg_error_set(err, -errno, NULL, "open %s of the runtime directory", name) : 0;
 }
 
 static void claim(void)
@@ -120,13 +111,17 @@ static int prepare(struct lkg_error *err)
         claim();
         r = lkg_session_open(err);
         if (r == 0)
+                r = lkg_mkdir_p(server.runtime, LKG_PUBLICATION_PINNED, 0700, err);
+        if (r == 0) /* before the nodes, which sweep it */
+                r = open_directory(LKG_PUBLICATION_PINNED, &server.pinned, err);
+        if (r == 0)
                 r = sd_event_new(&server.event) < 0 ? lkg_error_set(err, -ENOMEM, NULL, "event loop") : 0;
         if (r == 0)
                 r = lkg_nodes_init() < 0 ? lkg_error_set(err, -ENOMEM, NULL, "node table") : 0;
         if (r == 0)
                 r = lkg_kept_init(err); /* until there is a publication */
         if (r == 0)
-                r = open_directories(err);
+                r = open_directory(LKG_PUBLICATION_BLOBS, &server.blobs, err);
         if (r < 0)
                 return r;
         lkg_files_recount();

@@ -287,6 +287,7 @@ static int spawn(struct lkg_child *child, struct newborn *newborn, int *channel,
         r = child->pidfd < 0 ? child->pidfd : watch(child, LKG_STEAL_FD(*output));
         if (r < 0) {
                 lkg_job_kill(&job);
+                (void)waitpid(job.pid, NULL, 0);
                 lkg_child_forget(child);
         }
         return r;

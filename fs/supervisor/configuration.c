@@ -86,6 +86,11 @@ static void forget_memory(struct lkg_supervisor *s)
         s->engine.judging = lkg_judging_close(s->engine.judging);
 }
 
+static void say_no_memory(void)
+{
+        (void)dprintf(STDERR_FILENO, "out of memory\n");
+}
+
 static int run(void *userdata)
 {
         struct lkg_supervisor *s = userdata;
@@ -95,6 +100,7 @@ static int run(void *userdata)
         struct lkg_error err = { 0 };
         int r;
 
+        lkg_at_no_memory(say_no_memory);
         forget_memory(s);
         r = confine(s->config ? s->config : LKG_CONFIG_DEFAULT, &err);
         if (r < 0) {

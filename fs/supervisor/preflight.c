@@ -142,9 +142,14 @@ static int choose_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
+/* Slashes at the end say nothing. */
 static bool is_in(const char *path, const char *dir)
 {
-        return strcmp(path, dir) == 0 || lkg_path_below(path, dir);
+        size_t n = strlen(dir);
+
+        while (n > 0 && dir[n - 1] == '/')
+                n--;
+        return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
 /* Directories that must not contain each other. */

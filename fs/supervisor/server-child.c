@@ -78,8 +78,10 @@ static int queue_kept(const struct lkg_supervisor *s, int channel)
 }
 
 /* From now on it may serve: there is a publication. */
-static int let_serve(const struct lkg_supervisor *s, int channel)
+static int let_serve(struct lkg_supervisor *s, int channel)
 {
+        if (lkg_runtime_mend(s))
+                lkg_engine_publish_anew(s);
         send_link(s, channel);
         return lkg_handover_send(channel, LKG_HANDOVER_END, 0, NULL, 0);
 }
@@ -109,8 +111,6 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channe
                 s->life->connection_lost(s);
                 return 1;
         }
-        if (lkg_runtime_mend(s))
-                lkg_engine_publish_anew(s);
         (void)setsockopt(channel, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
         r = queue_kept(s, channel);
         if (r >= 0 && s->phase != LKG_PHASE_ENGINE) /* else it waits for the first publication */

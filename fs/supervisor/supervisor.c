@@ -238,8 +238,11 @@ static void copies_done(struct lkg_supervisor *s)
 {
         if (s->phase == LKG_PHASE_END)
                 child_gone(s);
-        else if (s->jobs.copies.then_attach)
+        else if (s->jobs.copies.then_attach && s->children[LKG_CHILD_SERVER].ready)
                 server_ready(s);
+        else if (s->jobs.copies
+                         .then_attach) /* it has ended meanwhile; its successor attaches when it is ready */
+                enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
 }
 
 /* What must continue although the connection is new. */

@@ -27,7 +27,7 @@
 #include <lkg/messages.h>
 #include <lkg/process.h>
 
-#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3105) /* changes with the layout */
+#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3106) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
 #define LKG_SLOTS \

@@ -373,6 +373,16 @@ def test_configuration_mistakes(mounts):
     assert refusal(mount)[0] == EX_NOPERM
 
 
+@pytest.mark.parametrize("end", ["", "/", "/state", "/state/"])
+def test_the_view_does_not_hide_our_own_directories(mounts, end):
+    mount = mounts(start=False)
+    document = json.loads(lib.read_file(mount.config_path))
+    for name in ("stateDir", "runtimeDir"):
+        lib.write_file(mount.config_path, json.dumps({**document, name: mount.mountpoint + end}))
+        code, message = refusal(mount)
+        assert code == EX_CONFIG and name in message, message
+
+
 def test_who_reads_the_configuration_is_confined(mounts):
     """A process of its own: a user who owns nothing, who can read and nothing else, with the engine's system calls."""
     mount = mounts(start=False)

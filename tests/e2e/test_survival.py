@@ -278,6 +278,15 @@ def test_a_publication_about_status_wakes_no_watcher_of_the_file(mount):
         inotify.wait(lambda events: any(e[0] == wd and e[1] & inotify.CLOSE_WRITE for e in events))
 
 
+def test_what_a_killed_file_server_has_pinned_is_swept(mount):
+    """A text that no caller has open does not stay in memory for ever."""
+    stray = os.path.join(mount.runtime, "private", "pinned", "4000000000")
+    lib.write_file(stray, "of nobody")
+    mount.kill_child("lkgfs-fs")
+    mount.document()
+    mount.wait_for(lambda: not os.path.exists(stray), "the successor has swept it")
+
+
 def test_pollers_survive_kills(mount):
     fd = os.open(mount.path("status", "kubelet", "generation"), os.O_RDONLY)
     os.read(fd, 64)
