@@ -24,8 +24,11 @@ int lkg_lack(void)
 
 _Noreturn void lkg_no_memory(void)
 {
-        if (last_words)
-                last_words();
+        void (*last)(void) = last_words;
+
+        last_words = NULL; /* they may need memory themselves */
+        if (last)
+                last();
         else
                 (void)dprintf(STDERR_FILENO, "%s\n", strerror(ENOMEM));
         _exit(EX_OSERR);

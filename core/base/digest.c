@@ -24,7 +24,7 @@ int lkg_sha256(const void *data, size_t size, unsigned char ret[static LKG_SHA25
 
         (void)pthread_once(&once, fetch_sha256);
         if (!EVP_Digest(data, size, md, &n, sha256 ? sha256 : EVP_sha256(), NULL) || n != LKG_SHA256_BYTES)
-                return -ENOMEM;
+                return lkg_lack();
         memcpy(ret, md, LKG_SHA256_BYTES);
         return 0;
 }

@@ -91,7 +91,7 @@ static void refused_source(const struct lkg_component_env *env, const struct lkg
 /*
  * Asks for admission before the payload is decoded for the first time, under the name that its layer will
  * have.
- * Return: 0; -EINVAL: refused; -ENOMEM.
+ * Return: 0; -EINVAL: refused.
  */
 static int admit_payload(const struct lkg_component *c, const struct lkg_component_env *env,
                          const struct lkg_config_source *source, const struct lkg_configmap *configmap,

@@ -36,7 +36,8 @@ static struct lkg_poison *noted;
 
 static void note_no_memory(void)
 {
-        (void)lkg_poison_give_up(noted);
+        if (noted)
+                (void)lkg_poison_give_up(noted);
         lkg_log_error("the memory limit is reached; ending, so that the next engine refuses what is new");
 }
 
@@ -49,6 +50,13 @@ int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err)
         noted = &e->poison;
         lkg_at_no_memory(note_no_memory);
         return r;
+}
+
+void lkg_engine_close_poison(struct lkg_engine *e)
+{
+        if (noted == &e->poison)
+                noted = NULL;
+        lkg_poison_close(&e->poison);
 }
 
 int lkg_engine_watch_poison(struct lkg_engine *e)

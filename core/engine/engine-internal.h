@@ -216,6 +216,7 @@ void lkg_engine_on_health(void *userdata);
  * Return: 0 or -errno.
  */
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err);
+void lkg_engine_close_poison(struct lkg_engine *e);
 /**
  * lkg_engine_watch_poison() - from now on, work counts as finished whenever the loop waits. Return: 0 or
  * -errno.

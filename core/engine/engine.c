@@ -188,7 +188,7 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
             (c->candidate && c->candidate->state == LKG_CANDIDATE_NAME_TAKEN))
                 return;
         r = lkg_history_get(&c->history, hold->generation, &g, &err);
-        if (r == -EMFILE || r == -ENFILE)
+        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
                 return; /* keep what is served until the next round */
         if (r < 0) {
                 lose_hold(e, c, &err);

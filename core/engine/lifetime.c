@@ -165,7 +165,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_component_deinit(&e->components[i]);
         free(e->components);
-        lkg_poison_close(&e->poison);
+        lkg_engine_close_poison(e);
         if (e->store.lock_fd >= 0)
                 lkg_store_close(&e->store);
         e->publisher = lkg_publisher_free(e->publisher); /* the files stay: a file server is serving them */

@@ -119,9 +119,13 @@ bool lkg_watch_end(struct lkg_watch *w)
                 if (dir->wd < 0)
                         added |= begin_watch(w, dir);
         }
-        for (size_t i = 0; i < old.n; i++)
-                if (old.items[i].wd >= 0 && !is_watched(w, old.items[i].wd))
+        for (size_t i = 0; i < old.n; i++) {
+                const struct lkg_stack_watch *now = lkg_way_at(&w->dirs, old.items[i].path);
+
+                if (old.items[i].wd >= 0 && !(now && now->wd == old.items[i].wd) &&
+                    !is_watched(w, old.items[i].wd))
                         (void)inotify_rm_watch(w->fd, old.items[i].wd);
+        }
         lkg_way_deinit(&old);
         return added;
 }

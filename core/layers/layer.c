@@ -134,7 +134,7 @@ static bool cannot_open(const struct lkg_place *place, struct lkg_layer *cached,
         struct stat st;
 
         /* A dangling link is an entry that stays; anything else has just been removed. */
-        if (lkg_need(code) == -ENOENT && !link &&
+        if (code == -ENOENT && !link &&
             (fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode)))
                 return false;
         if (code == -ENOENT)

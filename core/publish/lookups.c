@@ -287,6 +287,8 @@ int lkg_publisher_render(struct lkg_publisher *p, const struct lkg_snapshot *in,
                 return 0;
         }
         r = answer(p, in, path, &reply);
+        if (r >= 0 && lkg_buf_failed(&buf))
+                r = -EBADMSG; /* a text that is no JSON */
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "render %s", path);
         keep_ns = 20 * (lkg_boottime_ns() - began_ns);

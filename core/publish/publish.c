@@ -82,6 +82,8 @@ static int fill_status(struct lkg_publisher *p, const struct lkg_snapshot *in, s
                 if (!f->blob)
                         continue;
                 f->render(&x, &buf);
+                if (lkg_buf_failed(&buf)) /* a text that is no JSON */
+                        return lkg_error_set(err, -EBADMSG, NULL, "render %s", f->name);
                 r = fill(p, &slots[k], /* sha256= */ NULL, buf.data, buf.size,
                          dated ? served_since(c) : in->now_ns, /* dated= */ false, err);
         }
@@ -446,7 +448,7 @@ static struct lkg_publication *read_previous(struct lkg_publisher *p)
         if (p->fresh)
                 return NULL;
         if (fd >= 0 && lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL) >= 0)
-                (void)lkg_publication_parse(text, size, &previous, NULL);
+                (void)lkg_need(lkg_publication_parse(text, size, &previous, NULL));
         /* unreadable: surely more than were ever published */
         p->number = previous ? previous->number : lkg_boottime_ns() / 1000;
         return previous;

@@ -147,8 +147,8 @@ static bool look(struct lkg_places *places, enum lkg_remote_file_says *ret_says,
 
         lkg_way_deinit(&file->way);
         lkg_way_find(file->path, &file->way);
-        fd = lkg_need(lkg_open_trusted(AT_FDCWD, file->path, &st, err));
-        if (fd == -EMFILE || fd == -ENFILE)
+        fd = lkg_open_trusted(AT_FDCWD, file->path, &st, err);
+        if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
                 return false;
         if (fd >= 0)
                 lkg_file_id_from_stat(&st, &id);
@@ -158,7 +158,9 @@ static bool look(struct lkg_places *places, enum lkg_remote_file_says *ret_says,
                 *ret_says = missing(file, fd);
                 return true;
         }
-        r = lkg_need(lkg_read_file(fd, max_bytes, &text, &size, err));
+        r = lkg_read_file(fd, max_bytes, &text, &size, err);
+        if (r == -ENOMEM) /* of the kernel */
+                return false;
         if (options->unsettled && options->unsettled(file->path, options->userdata))
                 return false; /* it will be checked again when it is complete */
         file->known = true;

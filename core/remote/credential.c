@@ -139,7 +139,7 @@ static int read_file(struct credential_look *l, const char *path, char **ret, si
 {
         LKG_CLEANUP(lkg_freep) char *real = path ? real_path(l->c, path) : NULL;
         LKG_CLEANUP(lkg_closep) int fd = open_file(l->c, real, err);
-        int r = fd < 0 ? fd : lkg_need(lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, err));
+        int r = fd < 0 ? fd : lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, err);
 
         return fd >= 0 && r < 0 ? lkg_error_wrap(err, r, "%s", real ? real : l->c->source_file) : r;
 }

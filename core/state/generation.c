@@ -145,11 +145,11 @@ static void put_source(struct lkg_json *json, const struct lkg_generation *g)
 
         (void)snprintf(local, sizeof(local), "local@%.12s", g->sha256);
         lkg_json_text(json, "local", *g->source ? "" : lkg_local_word(g->has_base));
-        lkg_json_text(json, "source", *g->source ? g->source : local);
+        lkg_json_foreign(json, "source", *g->source ? g->source : local);
         if (*g->source_sha256)
                 lkg_json_text(json, "sourceSha256", g->source_sha256);
         if (*g->object)
-                lkg_json_text(json, "configMap", g->object);
+                lkg_json_foreign(json, "configMap", g->object);
 }
 
 /* sha256 of a layer is that of its file below layers/: it compares the content of layers, not the text of their source files. */

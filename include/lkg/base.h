@@ -119,9 +119,9 @@ int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns);
 /** lkg_boot_id() - the boot id from /proc/sys/kernel/random/boot_id; "" if it cannot be read. */
 void lkg_boot_id(char ret[static LKG_BOOT_ID_MAX]);
 
-/** lkg_sha256() - SHA-256 of @data. Return: 0 or -ENOMEM. */
+/** lkg_sha256() - SHA-256 of @data. Return: 0; lkg_lack(). */
 int lkg_sha256(const void *data, size_t size, unsigned char ret[static LKG_SHA256_BYTES]);
-/** lkg_sha256_hex() - SHA-256 of @data as 64 lower-case hex digits and NUL. Return: 0 or -ENOMEM. */
+/** lkg_sha256_hex() - SHA-256 of @data as 64 lower-case hex digits and NUL. Return: 0; lkg_lack(). */
 int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX]);
 /** lkg_is_sha256() - are these 64 lower-case hex digits? */
 bool lkg_is_sha256(const char *text);
