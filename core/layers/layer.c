@@ -747,15 +747,13 @@ struct lkg_layer *lkg_layer_from_memory(const struct lkg_stack_remote *remote, c
         layer->beside = lkg_copy(beside);
         if (remote->fault) {
                 say(layer, LKG_C_UNREADABLE, remote->fault);
-                return LKG_STEAL(layer);
-        }
-        if (ask(layer, admission)) {
+        } else if (ask(layer, admission)) {
                 stats->n_parses++;
                 decode(layer, text, size);
         }
         if (layer->n_docs > 0)
                 take_out(layer->docs[0], remote->hidden);
-        return still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);
+        return !remote->fault && still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);
 }
 
 bool lkg_is_kubeconfig(const struct lkg_value *doc)

@@ -53,9 +53,10 @@ static struct lkg_text take(struct lkg_buf *buf)
 
 struct lkg_text lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint)
 {
-        struct lkg_text text = { LKG_STEAL(candidate->text), candidate->text_size };
+        struct lkg_text text = { .size = candidate->text_size };
         struct lkg_buf buf = LKG_BUF_INIT;
 
+        text.data = LKG_STEAL(candidate->text);
         if (text.data)
                 return text;
         lkg_document_render(candidate->doc, candidate->format, hint, &buf);
