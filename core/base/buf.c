@@ -192,16 +192,22 @@ char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size)
         return data;
 }
 
+char *lkg_vformat(const char *fmt, va_list ap)
+{
+        char *text;
+
+        return lkg_must(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
+}
+
 char *lkg_format(const char *fmt, ...)
 {
         va_list ap;
         char *text;
-        int n;
 
         va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
+        text = lkg_vformat(fmt, ap);
         va_end(ap);
-        return lkg_must(n < 0 ? NULL : text);
+        return text;
 }
 
 char *lkg_copy(const char *text)

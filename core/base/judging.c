@@ -81,7 +81,7 @@ void lkg_judging_key(const char *component, const char *file, const char *sha256
         lkg_buf_append(&buf, component, strlen(component) + 1); /* the NULs separate the three parts */
         lkg_buf_append(&buf, file, strlen(file) + 1);
         lkg_buf_puts(&buf, sha256);
-        (void)lkg_sha256(lkg_buf_text(&buf), buf.size, digest);
+        (void)lkg_need(lkg_sha256(lkg_buf_text(&buf), buf.size, digest));
         memcpy(ret->bytes, digest, sizeof(ret->bytes));
 }
 

@@ -89,7 +89,7 @@ static void digest_of_facts(const struct lkg_component *c, char ret[static LKG_S
                 lkg_buf_putc(&buf, '\0');
                 lkg_buf_puts(&buf, c->line.words.items[i]);
         }
-        (void)lkg_sha256_hex(buf.data, buf.size, ret);
+        (void)lkg_need(lkg_sha256_hex(buf.data, buf.size, ret));
 }
 
 static int admit(const struct lkg_content *content, char **ret_why, void *userdata)
@@ -310,7 +310,7 @@ bool lkg_component_learn(struct lkg_component *c)
         c->due.facts = true;
         if (wanted_release(c) == c->line.release && lkg_strings_equal(words, &c->line.words))
                 return false;
-        (void)lkg_strings_copy(words, &c->line.words);
+        (void)lkg_need(lkg_strings_copy(words, &c->line.words));
         c->line.release = wanted_release(c);
         config = judge_config(c);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
@@ -441,12 +441,11 @@ static bool same_text(const char *a, const char *b)
 
 void lkg_component_set_fault(struct lkg_component *c, const char *fmt, ...)
 {
-        char *text = NULL;
         va_list ap;
+        char *text;
 
         va_start(ap, fmt);
-        if (vasprintf(&text, fmt, ap) < 0)
-                text = NULL;
+        text = lkg_vformat(fmt, ap);
         va_end(ap);
         if (same_text(c->faults.text, text)) {
                 free(text);

@@ -89,7 +89,7 @@ static void load_unit(struct lkg_facts *facts)
         line_deinit(&facts->unit);
         if (r < 0)
                 return;
-        (void)lkg_strings_parse(data, size, &line.words);
+        (void)lkg_need(lkg_strings_parse(data, size, &line.words));
         facts->unit = line;
 }
 
@@ -274,7 +274,7 @@ static void load_process(struct lkg_facts *facts)
         if (first == size ||
             sscanf(data, "%d %" SCNu64 " %" SCNu64, &t.pid, &t.start_time, &t.generation) < 2 || t.pid <= 0)
                 return;
-        (void)lkg_strings_parse(data + first + 1, size - first - 1, &t.line.words);
+        (void)lkg_need(lkg_strings_parse(data + first + 1, size - first - 1, &t.line.words));
         t.pidfd = open_process(t.pid, t.start_time);
         facts->processes[facts->n_processes++] = t;
 }

@@ -99,8 +99,8 @@ static int look_over_remote(const struct lkg_offline_place *place, struct lkg_of
 
         o->candidate = NULL;
         r = lkg_stack_over(o->stack, &remote, &o->candidate, err);
-        if (r >= 0 && lkg_component_check_guard(&local, o->candidate, report) < 0)
-                r = lkg_error_set(err, -ENOMEM, NULL, "guard");
+        if (r >= 0)
+                lkg_component_check_guard(&local, o->candidate, report);
         lkg_candidate_unref(local.candidate);
         return r;
 }

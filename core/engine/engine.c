@@ -66,7 +66,7 @@ static void note_ways(struct lkg_engine *e)
                         if (is_named(&e->rules, path))
                                 free(path);
                         else
-                                (void)lkg_strings_take(&ways.items, &ways.n_items, path);
+                                (void)lkg_need(lkg_strings_take(&ways.items, &ways.n_items, path));
                 }
         }
         if (ways.n_items == LKG_WAYS_MAX && !e->reports.ways_noted) {

@@ -327,8 +327,8 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report forbidden = LKG_REPORT_INIT;
 
                 c->due.guard = false;
-                if (lkg_component_check_guard(c, c->candidate, &forbidden) >= 0 &&
-                    forbidden.n_severity[LKG_ERROR] > 0)
+                lkg_component_check_guard(c, c->candidate, &forbidden);
+                if (forbidden.n_severity[LKG_ERROR] > 0)
                         condemn_active(e, c, &forbidden);
         }
         (void)lkg_engine_step(e, c, &settle, &err);

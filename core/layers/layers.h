@@ -10,7 +10,6 @@
 #include <lkg/stack.h>
 #include <lkg/tree.h>
 
-/* How a document is applied to the intermediate result. */
 /*
  * One layer file as it was read. Shared by the cache, the steps of the fold and the candidates; everything
  * except identity and racy is immutable once it is built.

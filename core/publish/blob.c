@@ -87,7 +87,7 @@ int lkg_blob_put(struct lkg_blobs *blobs, const char *sha256, const void *data, 
         int r = 0;
 
         if (!sha256) {
-                (void)lkg_sha256_hex(data, size, digest);
+                (void)lkg_need(lkg_sha256_hex(data, size, digest));
                 sha256 = digest;
         }
         blob = lkg_blob_find(blobs, sha256);
@@ -136,7 +136,7 @@ int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t 
                 if (!lkg_is_sha256(e->d_name) ||
                     fstatat(blobs->dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
-                (void)LKG_GROW(all, n);
+                (void)lkg_need(LKG_GROW(all, n));
                 all[n++] = add(blobs, e->d_name, (uint64_t)st.st_size);
         }
         (void)closedir(dir);

@@ -16,10 +16,10 @@
 static void add(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component,
                 const char *text, const char *target)
 {
-        (void)lkg_strings_take(&rules->texts, &rules->n_texts, strdup(text));
+        (void)lkg_need(lkg_strings_take(&rules->texts, &rules->n_texts, strdup(text)));
         if (target)
-                (void)lkg_strings_take(&rules->texts, &rules->n_texts, strdup(target));
-        (void)LKG_GROW(rules->items, rules->n_items);
+                (void)lkg_need(lkg_strings_take(&rules->texts, &rules->n_texts, strdup(target)));
+        (void)lkg_need(LKG_GROW(rules->items, rules->n_items));
         rules->items[rules->n_items++] =
                 (struct lkg_rule){ type, component, rules->texts[rules->n_texts - (target ? 2 : 1)],
                                    target ? rules->texts[rules->n_texts - 1] : NULL };

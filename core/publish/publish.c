@@ -123,7 +123,7 @@ static void add(struct builder *b, struct lkg_entry entry, const char *fmt, ...)
         (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
         va_end(ap);
         entry.path = lkg_must(strdup(path));
-        (void)LKG_RESERVE(b->entries, b->n, b->n_allocated);
+        (void)lkg_need(LKG_RESERVE(b->entries, b->n, b->n_allocated));
         b->entries[b->n++] = entry;
 }
 
@@ -301,7 +301,7 @@ static void drop_kept(struct lkg_publisher *p, size_t i)
 /* Takes over @blobs and their references. */
 static void keep(struct lkg_publisher *p, uint64_t number, struct lkg_blob **blobs, size_t n)
 {
-        (void)LKG_GROW(p->kept, p->n_kept);
+        (void)lkg_need(LKG_GROW(p->kept, p->n_kept));
         p->kept[p->n_kept++] = (struct lkg_kept_blobs){ number, blobs, n };
 }
 

@@ -90,7 +90,7 @@ static void LKG_PRINTF(5, 6) say(struct credential_look *l, enum lkg_severity se
         else if (x && x->path)
                 where.file = x->path;
         va_start(ap, fmt);
-        text = lkg_must(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
+        text = lkg_vformat(fmt, ap);
         va_end(ap);
         lkg_report_add(&l->report, severity, code, *where.file ? &where : NULL, "%s%s%s",
                        x && x->field ? x->field : "", x && x->field ? ": " : "", text);

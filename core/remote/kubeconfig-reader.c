@@ -23,7 +23,7 @@ void lkg_reader_say(struct lkg_reader *r, enum lkg_severity severity, const stru
         if (!where.file)
                 where.file = r->options->file;
         va_start(ap, fmt);
-        text = lkg_must(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
+        text = lkg_vformat(fmt, ap);
         va_end(ap);
         lkg_report_add(&r->report, severity, CODE, &where, "%s", text);
 }

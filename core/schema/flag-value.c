@@ -13,10 +13,8 @@
 LKG_PRINTF(3, 0)
 static void refuse(struct lkg_flag_apply *apply, bool warning, const char *fmt, va_list ap)
 {
-        char *text = NULL;
+        char *text = lkg_vformat(fmt, ap);
 
-        if (vasprintf(&text, fmt, ap) < 0)
-                lkg_no_memory();
         apply->refused = apply->refused || !warning;
         lkg_report_add(apply->report, warning ? LKG_WARNING : LKG_ERROR, LKG_F_BAD_FLAG, NULL, "%s%s", text,
                        warning ? " (left out: it is on the line that the component was found with)" : "");

@@ -28,7 +28,7 @@ void lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judg
         if (!candidate->doc || candidate->report.n_severity[LKG_ERROR] > 0)
                 return;
         text = lkg_candidate_take_text(candidate, hint);
-        (void)lkg_sha256_hex(text.data, text.size, candidate->sha256);
+        (void)lkg_need(lkg_sha256_hex(text.data, text.size, candidate->sha256));
         candidate->text = text.data;
         candidate->text_size = text.size;
         r = lkg_readback(candidate->doc, candidate->format, text.data, text.size, &err);
@@ -113,7 +113,7 @@ static void layer_digest(const struct lkg_layer_info *layer, char sha256[static 
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_render(masked, LKG_FORMAT_YAML, &buf);
-        (void)lkg_sha256_hex(buf.data, buf.size, sha256);
+        (void)lkg_need(lkg_sha256_hex(buf.data, buf.size, sha256));
 }
 
 static void put_layer(struct lkg_json *json, const struct lkg_layer_info *layer, bool with_digest)
@@ -213,7 +213,7 @@ static struct lkg_generation *make(const struct lkg_config_source *source, bool 
         g->has_base = has_base;
         set_source(g, source);
         g->document = document;
-        (void)lkg_sha256_hex(document.data, document.size, g->sha256);
+        (void)lkg_need(lkg_sha256_hex(document.data, document.size, g->sha256));
         return g;
 }
 

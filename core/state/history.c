@@ -44,7 +44,7 @@ static void insert(struct lkg_history *history, const struct lkg_generation *g,
 {
         size_t at = history->n_entries;
 
-        (void)LKG_GROW(history->entries, at);
+        (void)lkg_need(LKG_GROW(history->entries, at));
         entry.number = g->number;
         entry.time_ns = g->time_ns;
         memcpy(entry.source, g->source, sizeof(entry.source));
@@ -105,7 +105,7 @@ static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *e
         source = lkg_map_get_string(meta, "source");
         object = lkg_map_get_string(meta, "configMap");
         source_sha256 = lkg_map_get_string(meta, "sourceSha256");
-        (void)lkg_sha256_hex(g->document.data, g->document.size, g->sha256);
+        (void)lkg_need(lkg_sha256_hex(g->document.data, g->document.size, g->sha256));
         if (!want || strcmp(want, g->sha256) != 0 || lkg_record_number(meta, "generation", 0) != g->number)
                 return lkg_error_set(err, -EBADMSG, NULL,
                                      "the document is not the one that meta.json describes.");

@@ -29,7 +29,7 @@ void lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused
                 return;
         if (poison->n_items == LKG_REFUSED_MAX)
                 lkg_poison_remove(poison, 0);
-        (void)LKG_GROW(poison->items, poison->n_items);
+        (void)lkg_need(LKG_GROW(poison->items, poison->n_items));
         poison->items[poison->n_items++] = *refused;
         poison->unsaved = true;
 }
@@ -325,7 +325,7 @@ static struct lkg_judging_key key_of(const char *component, const char *file, co
 
         (void)snprintf(both, sizeof(both), "%s%s", sha256, by);
         if (*by)
-                (void)lkg_sha256_hex(both, strlen(both), digest);
+                (void)lkg_need(lkg_sha256_hex(both, strlen(both), digest));
         lkg_judging_key(component, file, *by ? digest : sha256, &key);
         return key;
 }

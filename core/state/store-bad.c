@@ -242,7 +242,7 @@ static int read_marks(DIR *dir, const char *path, struct lkg_bad_list *list, str
         while ((entry = lkg_store_next(dir, &r))) {
                 char file[LKG_STORE_PATH];
 
-                (void)LKG_GROW(list->items, list->n_items);
+                (void)lkg_need(LKG_GROW(list->items, list->n_items));
                 (void)snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
                 r = read_mark(dirfd(dir), entry->d_name, file, report, &list->items[list->n_items]);
                 if (r == -ENOMEM)

@@ -80,7 +80,7 @@ static int check_object(const struct lkg_configmap *configmap, const struct lkg_
         if (!source->sha256[0])
                 return 0;
         if (lkg_configmap_payload(configmap, source->key, &text, &size, NULL) == 0)
-                (void)lkg_sha256_hex(text, size, sha256);
+                (void)lkg_need(lkg_sha256_hex(text, size, sha256));
         return strcmp(sha256, source->sha256) == 0
                        ? 0
                        : lkg_refuse_because(err, -EBADMSG, NULL, "the content of key %s has changed",
@@ -113,7 +113,7 @@ static int load_checkpoint(const struct lkg_store *store, const struct lkg_confi
         if (r == 0)
                 r = lkg_configmap_parse(text, size, &options, &configmap, err);
         if (r < 0)
-                return r == -ENOMEM ? r : -EBADMSG;
+                return -EBADMSG;
         r = check_object(&configmap, source, err);
         if (r < 0)
                 lkg_configmap_deinit(&configmap);
@@ -267,7 +267,7 @@ int lkg_store_load_document(const struct lkg_store_component *c, const char *sha
         if (r == -EFBIG)
                 r = -EBADMSG;
         if (r == 0)
-                (void)lkg_sha256_hex(text, size, found);
+                (void)lkg_need(lkg_sha256_hex(text, size, found));
         if (r == 0 && strcmp(found, sha256) != 0)
                 r = lkg_refuse_because(err, -EBADMSG, NULL, "the content is not that of its name");
         if (r < 0)

@@ -39,9 +39,7 @@ void lkg_tool_let_go(size_t n)
 
 char *lkg_tool_vformat(const char *fmt, va_list ap)
 {
-        char *text = NULL;
-
-        return lkg_tool_keep(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
+        return lkg_tool_keep(lkg_vformat(fmt, ap));
 }
 
 char *lkg_tool_take(struct lkg_buf *buf)

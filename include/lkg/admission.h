@@ -33,7 +33,7 @@ struct lkg_admission {
          * admit() - may this content be used? Called after it was read, right before it is used.
          * @ret_why: the message if it may not; heap
          *
-         * Return: 0; -EKEYREJECTED: it may not; -ENOMEM.
+         * Return: 0; -EKEYREJECTED: it may not.
          */
         int (*admit)(const struct lkg_content *content, char **ret_why, void *userdata);
         /** finished() - what was admitted last is not worked on any more, and nothing else is yet. May be NULL. */

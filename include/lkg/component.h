@@ -692,10 +692,10 @@ enum lkg_tried { LKG_TRIED_GOOD, LKG_TRIED_BAD, LKG_TRIED_WAIT };
 
 /**
  * lkg_component_check_guard() - may the remote base of @candidate set these fields? @report: those that it
- * may not set. Return: 0 or -errno.
+ * may not set.
  */
-int lkg_component_check_guard(const struct lkg_component *c, const struct lkg_candidate *candidate,
-                              struct lkg_report *report);
+void lkg_component_check_guard(const struct lkg_component *c, const struct lkg_candidate *candidate,
+                               struct lkg_report *report);
 
 /**
  * lkg_component_load_assigned() - c->tried: the assigned configuration, merged and judged with today's local layers.

@@ -104,7 +104,8 @@ static inline bool lkg_buf_failed(const struct lkg_buf *buf)
 /** lkg_buf_text() - what @buf has as a string, "" for nothing; without memory see lkg_no_memory(). Valid until it changes. */
 const char *lkg_buf_text(struct lkg_buf *buf);
 
-/** lkg_format(), lkg_copy() - as asprintf() and strdup(), but without memory see lkg_no_memory(). NULL is copied as NULL. */
+/** lkg_format(), lkg_vformat(), lkg_copy() - as asprintf(), vasprintf() and strdup(); without memory see lkg_no_memory(). NULL stays NULL. */
+char *lkg_vformat(const char *fmt, va_list ap) LKG_PRINTF(1, 0);
 char *lkg_format(const char *fmt, ...) LKG_PRINTF(1, 2);
 char *lkg_copy(const char *text);
 
