@@ -84,13 +84,12 @@ static bool note_start(struct lkg_engine *e, const struct lkg_message *m)
                 return false;
         lkg_component_note_ends(c); /* before the previous process is dropped */
         r = lkg_facts_started(c->facts, m->pid, m->start_time, m->number, &process);
-        if (r > 0)
-                r = watch_process(e, process) < 0 ? -ENOMEM : 1;
-        if (r < 0)
-                lkg_log(LOG_WARNING, &fields, "cannot read the command line of process %d: %s", m->pid,
-                        strerror(-r));
         if (r == 0) /* a known process, which may read a newer document now */
                 return false;
+        if (r > 0)
+                r = watch_process(e, process);
+        if (r < 0)
+                lkg_log(LOG_WARNING, &fields, "cannot follow process %d: %s", m->pid, strerror(-r));
         tell_supervisor(e, c);
         return true;
 }
