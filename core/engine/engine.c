@@ -387,6 +387,8 @@ void lkg_engine_turn(struct lkg_engine *e, bool look)
         }
         e->n_cycles++;
         (void)lkg_engine_commit(e);
+        for (size_t i = 0; i < e->n_components; i++)
+                lkg_stack_rest(e->components[i].stack);
         e->hooks->arm(e);
 }
 

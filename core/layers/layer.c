@@ -672,15 +672,15 @@ static bool ask_to_read(const struct lkg_place *place, char **ret_why)
 static bool open_and_read(const struct lkg_place *place, struct lkg_layer *cached,
                           struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_error err = { 0 };
         struct stat st;
-
-        fd = lkg_open_beneath(
+        int fd = lkg_open_beneath(
                 place->bounds, place->dirfd, place->entry,
                 place->bounds ? lkg_path_below(place->path, place->bounds->path) : place->entry, &st, &err);
         if (fd < 0)
                 return cannot_open(place, cached, fd, &err, ret);
+        lkg_close(*place->last_fd);
+        *place->last_fd = fd;
         if (place->role == LKG_LAYER_BASE && lkg_fallback_is_copy(fd)) {
                 *ret = NULL; /* our own fallback copy: never a source */
                 return true;

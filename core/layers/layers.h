@@ -59,6 +59,7 @@ struct lkg_place {
         const struct lkg_bounds *bounds; /* for links of the path; NULL = none */
         uint64_t (*realtime_ns)(void);
         const struct lkg_admission *admission; /* NULL = everything is admitted */
+        int *last_fd;                          /* of the stack: the file stays open there */
         bool refuse_generated;                 /* for a base: see struct lkg_stack_config */
 };
 
@@ -204,6 +205,7 @@ struct lkg_stack {
         struct lkg_merge merges[LKG_MERGES_MAX];
         uint64_t n_used;
         bool complete; /* the last refresh saw everything: nothing vanished, no new file was skipped */
+        int last_fd;   /* the file that was read last (lkg_stack_rest()) */
         struct lkg_stack_stats stats;
         lkg_unsettled_fn *unsettled;
         void *unsettled_userdata;

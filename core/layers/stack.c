@@ -40,6 +40,7 @@ int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret,
         struct lkg_stack *stack = lkg_must(calloc(1, sizeof(*stack)));
 
         stack->config = *config;
+        stack->last_fd = -EBADF;
         stack->bounds = (struct lkg_bounds){ config->source_fd, config->source_path };
         if (!stack->config.realtime_ns)
                 stack->config.realtime_ns = lkg_realtime_ns;
@@ -61,10 +62,16 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
         if (!stack)
                 return NULL;
         lkg_merges_forget(stack);
+        lkg_stack_rest(stack);
         free(stack->sorted);
         found_deinit(&stack->found);
         free(stack);
         return NULL;
+}
+
+void lkg_stack_rest(struct lkg_stack *stack)
+{
+        stack->last_fd = lkg_close(stack->last_fd);
 }
 
 void lkg_stack_set_unsettled(struct lkg_stack *stack, lkg_unsettled_fn *fn, void *userdata)
@@ -180,6 +187,7 @@ bool lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, stru
         bounded.bounds = bounds_of(stack, place->path);
         bounded.realtime_ns = stack->config.realtime_ns;
         bounded.admission = &stack->admission;
+        bounded.last_fd = &stack->last_fd;
         bounded.refuse_generated = stack->config.refuse_generated;
         if (!lkg_layer_load(&bounded, before, &stack->stats, &layer))
                 return false;

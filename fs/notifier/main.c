@@ -7,8 +7,8 @@
  * server recognises by its pid: its requests change nothing in the source directory.
  *
  * Announcing a publication (docs/specification.md 2.6): for every inode of an older generation that is still in use, and then
- * for each view file, set the modification time (IN_MODIFY) and open it for writing and close it (IN_CLOSE_WRITE). Afterwards
- * the names of the old inodes are made to fail, so that the kernel can forget them.
+ * for each view file, open it for writing, set the modification time (IN_MODIFY) and close it (IN_CLOSE_WRITE). The
+ * names of the old inodes are made to fail, so that the kernel can forget them.
  *
  * Usage, by lkgfsd only: lkgfs-notify --root-fd N --shared-fd N --supervisor-fd N
  */
@@ -73,7 +73,7 @@ static int map_ours(void)
 
 /*
  * MODIFY, then CLOSE_WRITE, for the inode and for its directory. O_NONBLOCK: do not wait, whatever the file
- * has become.
+ * has become; what cannot be opened (a symlink, a FIFO) is only modified.
  */
 static void touch(int dir, const char *name)
 {
@@ -81,34 +81,43 @@ static void touch(int dir, const char *name)
         int fd;
 
         atomic_fetch_add(&notify->steps, 1);
-        (void)utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
         fd = openat(dir, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                (void)utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+        else
+                (void)futimens(fd, times);
         lkg_close(fd);
 }
 
-static void for_each_door(int dir, void (*what)(int dir, const char *name))
-{
-        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-        const struct dirent *d;
-
-        if (!stream) {
-                lkg_close(fd);
-                return;
-        }
-        while ((d = readdir(stream)))
-                if (d->d_name[0] != '.')
-                        what(dir, d->d_name);
-        (void)closedir(stream);
-}
-
 /* A failing lookup makes the kernel drop the name, and with it its hold on the inode. */
-static void look(int dir, const char *name)
+static void let_go(int dir, const char *name)
 {
         struct stat st;
 
         atomic_fetch_add(&notify->steps, 1);
+        atomic_store(&notify->lv_closing, 1);
         (void)fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
+        atomic_store(&notify->lv_closing, 0);
+}
+
+/* The inodes of older generations that are still in use. */
+static void touch_doors(void)
+{
+        int dir = openat(root, DOOR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *stream = dir < 0 ? NULL : fdopendir(dir);
+        const struct dirent *d;
+
+        if (!stream) {
+                lkg_close(dir);
+                return;
+        }
+        while ((d = readdir(stream))) {
+                if (d->d_name[0] == '.')
+                        continue;
+                touch(dir, d->d_name);
+                let_go(dir, d->d_name);
+        }
+        (void)closedir(stream);
 }
 
 /* A compromised file server can change this memory at any time. */
@@ -121,23 +130,15 @@ static bool take_name(const char *from, char *name, size_t size)
 
 static void announce(uint64_t publication)
 {
-        int door = openat(root, DOOR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         uint32_t n = atomic_load(&notify->n_view_names);
 
-        atomic_store(&notify->lv_closing, 0);
-        if (door >= 0)
-                for_each_door(door, touch);
+        atomic_store(&notify->lv_closing, 0); /* a predecessor may have ended in between */
+        touch_doors();
         for (uint32_t i = 0; i < n && i < LKG_VIEW_NAMES; i++) {
                 char name[sizeof(notify->view_names[i])];
 
                 if (take_name(notify->view_names[i], name, sizeof(name)))
                         touch(root, name);
-        }
-        if (door >= 0) {
-                atomic_store(&notify->lv_closing, 1);
-                for_each_door(door, look);
-                atomic_store(&notify->lv_closing, 0);
-                lkg_close(door);
         }
         atomic_store(&notify->wake_done, publication);
 }

@@ -2,6 +2,7 @@
 /* The caller of a request: acting with its ids on create, the right to command, facts from /proc. */
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 
@@ -77,42 +78,55 @@ void lkg_caller_leave(const struct caller *caller)
 
 /*
  * Earlier notifiers are remembered, too: a request may be handled after its notifier was replaced. The number of one that has ended
- * may be used again, so its start time counts; that costs a look at /proc, but only for a number that one of them had.
+ * may be used again, so each is held by a descriptor, which says whether it still runs: it waits for its answer until it does not.
  */
 #define NOTIFIERS 8
-static struct lkg_process notifiers[NOTIFIERS];
+static struct {
+        int pid;
+        uint64_t start_time;
+        int pidfd; /* negative: it had ended when it was first seen */
+} notifiers[NOTIFIERS];
 static unsigned n_notifiers;
 static pthread_mutex_t notifiers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: both. A leaf. */
 
 /* Lock held. The current one may have changed. */
 static void note_notifier(void)
 {
-        const struct lkg_process *current = &server.shm->notifier;
-        struct lkg_process *last = &notifiers[(n_notifiers + NOTIFIERS - 1) % NOTIFIERS];
+        int pid = atomic_load(&server.shm->notifier.pid), pidfd;
+        uint64_t start_time = server.shm->notifier.start_time;
+        unsigned last = (n_notifiers + NOTIFIERS - 1) % NOTIFIERS;
 
-        if (atomic_load(&last->pid) == atomic_load(&current->pid) && last->start_time == current->start_time)
+        if (pid == 0 || (notifiers[last].pid == pid && notifiers[last].start_time == start_time))
                 return;
-        last = &notifiers[n_notifiers++ % NOTIFIERS];
-        last->start_time = current->start_time;
-        atomic_store(&last->pid, atomic_load(&current->pid));
+        pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (pidfd < 0 && errno != ESRCH)
+                return; /* no descriptor is left: ask again */
+        if (lkg_process_start_time(pid) != start_time)
+                pidfd = lkg_close(pidfd); /* another process by now */
+        last = n_notifiers++ % NOTIFIERS;
+        if (notifiers[last].pid != 0)
+                lkg_close(notifiers[last].pidfd);
+        notifiers[last].pid = pid;
+        notifiers[last].start_time = start_time;
+        notifiers[last].pidfd = pidfd;
+}
+
+static bool runs(int pidfd)
+{
+        struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+        return pidfd >= 0 && poll(&end, 1, 0) == 0;
 }
 
 bool lkg_is_notifier(int tid)
 {
-        uint64_t start_time = 0;
-
         if (tid == 0)
                 return false;
         LKG_LOCKED(&notifiers_lock);
         note_notifier();
-        for (unsigned i = 0; i < NOTIFIERS; i++) {
-                if (atomic_load(&notifiers[i].pid) != tid)
-                        continue;
-                if (start_time == 0)
-                        start_time = lkg_process_start_time(tid);
-                if (start_time != 0 && notifiers[i].start_time == start_time)
+        for (unsigned i = 0; i < NOTIFIERS; i++)
+                if (notifiers[i].pid == tid && runs(notifiers[i].pidfd))
                         return true;
-        }
         return false;
 }
 
@@ -152,8 +166,11 @@ bool lkg_caller_may_change(const struct fuse_ctx *ctx)
 /* Root of a container may have the host's uid 0, but it is not in the host's mount namespace. */
 bool lkg_caller_is_root(const struct fuse_ctx *ctx)
 {
-        ino_t ours = lkg_process_namespace(getpid(), "user");
+        static _Atomic ino_t namespace; /* ours; 0 = not known */
+        ino_t ours = atomic_load(&namespace);
 
+        if (ours == 0)
+                atomic_store(&namespace, ours = lkg_process_namespace(getpid(), "user"));
         return ctx->uid == 0 && ctx->pid != 0 && ours != 0 &&
                lkg_process_namespace(ctx->pid, "user") == ours;
 }

@@ -150,6 +150,13 @@ struct lkg_stack;
 
 int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret, struct lkg_error *err);
 struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
+/**
+ * lkg_stack_rest() - close the layer file that was read last.
+ *
+ * It is open until then, because somebody may be waiting for what was read: the first close() of a file that was truncated and
+ * written again makes ext4 write it to the disk (auto_da_alloc, ext4(5)).
+ */
+void lkg_stack_rest(struct lkg_stack *stack);
 
 /**
  * lkg_stack_set_admission() - ask before any layer is parsed, and before all of them are merged and judged.
