@@ -120,10 +120,9 @@ static int write_copy(int dirfd, const struct copy *copy, bool marked_only)
                 return 0;
         if (snprintf(tmp, sizeof(tmp), ".%.200s%s", name, TMP_SUFFIX) >= (int)sizeof(tmp))
                 return -ENAMETOOLONG;
-        (void)unlinkat(dirfd, tmp, 0);
-        fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        fd = lkg_create_anew(dirfd, tmp, 0600);
         if (fd < 0)
-                return -errno;
+                return fd;
         r = fill(fd, copy);
         if (r == 1 && marked_only) {
                 (void)unlinkat(dirfd, tmp, 0);

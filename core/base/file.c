@@ -542,6 +542,29 @@ bool lkg_is_tmp_name(const char *name)
         return name[0] == '.' && size > suffix && strcmp(name + size - suffix, LKG_TMP_SUFFIX) == 0;
 }
 
+int lkg_create_anew(int dirfd, const char *name, mode_t mode)
+{
+        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        int fd = openat(dirfd, name, flags, mode);
+
+        if (fd < 0 && errno == EEXIST && lkg_clear_name(dirfd, name) == 0)
+                fd = openat(dirfd, name, flags, mode);
+        return fd < 0 ? -errno : fd;
+}
+
+int lkg_write_new(int dirfd, const char *name, const void *data, size_t size, bool durable,
+                  struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_create_anew(dirfd, name, 0600);
+        int r = fd < 0 ? fd : lkg_write_all(fd, data, size);
+
+        if (r >= 0 && durable && fsync(fd) < 0)
+                r = -errno;
+        if (fd >= 0 && r < 0)
+                (void)unlinkat(dirfd, name, 0);
+        return r < 0 ? lkg_error_set(err, r, NULL, "write %s", name) : 0;
+}
+
 /*
  * On the descriptor, before there is a name that others know. A umask may have cleared some bits; a change of the owner clears set-id bits.
  * The engine may not call fchmod(2), but does not need it for its files.
@@ -571,10 +594,9 @@ int lkg_write_file_as(int dirfd, const char *name, const void *data, size_t size
                      (int)getpid());
         if (r < 0 || (size_t)r >= sizeof(tmp))
                 return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", name);
-        (void)unlinkat(dirfd, tmp, 0); /* left by a predecessor with the same pid */
-        fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, as->mode & 0700);
+        fd = lkg_create_anew(dirfd, tmp, as->mode & 0700); /* a predecessor may have had the same pid */
         if (fd < 0)
-                return lkg_error_set(err, -errno, NULL, "create %s", tmp);
+                return lkg_error_set(err, fd, NULL, "create %s", tmp);
         r = lkg_write_all(fd, data, size);
         if (r >= 0)
                 r = set_attributes(fd, as);

@@ -57,28 +57,6 @@ static struct lkg_blob *add(struct lkg_blobs *blobs, const char *sha256, uint64_
         return blob;
 }
 
-/*
- * Written directly under its final name: no manifest names it before it is complete, and one that a killed
- * engine left incomplete is shorter than it should be (lkg_blob_put()).
- */
-static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *data, size_t size)
-{
-        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-        LKG_CLEANUP(lkg_closep) int fd = openat(blobs->dirfd, sha256, flags, 0600);
-        int r;
-
-        if (fd < 0 && errno == EEXIST) {
-                (void)lkg_clear_name(blobs->dirfd, sha256);
-                fd = openat(blobs->dirfd, sha256, flags, 0600);
-        }
-        if (fd < 0)
-                return -errno;
-        r = lkg_write_all(fd, data, size);
-        if (r < 0)
-                (void)unlinkat(blobs->dirfd, sha256, 0);
-        return r;
-}
-
 int lkg_blob_put(struct lkg_blobs *blobs, const char *sha256, const void *data, size_t size,
                  struct lkg_blob **ret, struct lkg_error *err)
 {
@@ -91,8 +69,12 @@ int lkg_blob_put(struct lkg_blobs *blobs, const char *sha256, const void *data, 
                 sha256 = digest;
         }
         blob = lkg_blob_find(blobs, sha256);
-        if (!blob || blob->size != size) /* other size: a predecessor was killed while it wrote this one */
-                r = write_blob(blobs, sha256, data, size);
+        /*
+         * Written directly under its final name: no manifest names it before it is complete, and one that a killed
+         * engine left incomplete is shorter than it should be.
+         */
+        if (!blob || blob->size != size)
+                r = lkg_write_new(blobs->dirfd, sha256, data, size, /* durable= */ false, NULL);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "write blob");
         if (blob)

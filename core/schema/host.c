@@ -162,20 +162,25 @@ void lkg_host_look(struct lkg_host *host, enum lkg_host_fact fact, const char *r
         }
 }
 
+static struct lkg_host this_host; /* with what has been looked at */
+
 /* A layer changes more often than the machine, and who wrote it waits. */
 static void look(struct lkg_host *host, enum lkg_host_fact fact)
 {
+        static uint64_t looked_ns[LKG_HOST_KERNEL + 1];
         uint64_t now = lkg_boottime_ns();
 
-        if (host->looked_ns[fact] != 0 && now - host->looked_ns[fact] < LKG_NSEC_PER_SEC)
-                return;
-        host->looked_ns[fact] = now;
-        lkg_host_look(host, fact, "");
+        if (looked_ns[fact] == 0 || now - looked_ns[fact] >= LKG_NSEC_PER_SEC) {
+                looked_ns[fact] = now;
+                lkg_host_look(&this_host, fact, "");
+        }
+        *host = this_host;
 }
 
 void lkg_host_detect(struct lkg_host *ret)
 {
-        *ret = (struct lkg_host){ .cgroup = cgroup_version("/sys/fs/cgroup"),
-                                  .exists = file_exists,
-                                  .look = look };
+        this_host.cgroup = cgroup_version("/sys/fs/cgroup");
+        this_host.exists = file_exists;
+        this_host.look = look;
+        *ret = this_host;
 }

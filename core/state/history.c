@@ -232,18 +232,6 @@ void lkg_history_deinit(struct lkg_history *history)
 
 /* ---- writing ---- */
 
-static int write_text(int dirfd, const char *name, const struct lkg_text *text, bool durable,
-                      struct lkg_error *err)
-{
-        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, flags, 0600);
-        int r = fd < 0 ? -errno : lkg_write_all(fd, text->data, text->size);
-
-        if (r >= 0 && durable && fsync(fd) < 0)
-                r = -errno;
-        return r < 0 ? lkg_error_set(err, r, NULL, "write %s", name) : 0;
-}
-
 static int write_record(struct lkg_history *history, struct lkg_generation *g, bool durable,
                         struct lkg_error *err)
 {
@@ -259,7 +247,8 @@ static int write_record(struct lkg_history *history, struct lkg_generation *g, b
         r = fd < 0 ? lkg_error_set(err, fd, NULL, "open a history record") : 0;
         for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(files); i++)
                 if (text_of(g, i)->data)
-                        r = write_text(fd, files[i].name, text_of(g, i), durable, err);
+                        r = lkg_write_new(fd, files[i].name, text_of(g, i)->data, text_of(g, i)->size,
+                                          durable, err);
         if (r >= 0 && durable && fsync(fd) < 0)
                 r = lkg_error_set(err, -errno, NULL, "fsync a history record");
         if (r >= 0) {

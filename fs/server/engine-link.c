@@ -48,7 +48,7 @@ static void arm(void)
         uint64_t first = UINT64_MAX;
         struct itimerspec when = { 0 };
 
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++) {
                 const struct lkg_parked *parked = &server.shm->parked[i];
                 uint32_t state = atomic_load(&parked->state);
 
@@ -125,9 +125,9 @@ static bool sooner_lost(const struct lkg_parked *parked, const struct lkg_parked
 static struct lkg_parked *take_record(uid_t uid)
 {
         struct lkg_parked *owed = NULL, *unused = NULL;
-        size_t n_users = 0, n_own = 0;
+        size_t n = lkg_shared_parked(server.shm), n_users = 0, n_own = 0;
 
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < n; i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
                 uint32_t state = atomic_load(&parked->state);
 
@@ -144,11 +144,14 @@ static struct lkg_parked *take_record(uid_t uid)
         }
         if (uid != 0 && (n_users >= LKG_PARKED / 2 || n_own >= LKG_PARKED / 8))
                 return NULL;
+        if (!unused && n < LKG_PARKED) {
+                unused = &server.shm->parked[n];
+                atomic_store(&server.shm->touched.parked, (uint32_t)n + 1);
+        }
         if (unused)
                 return unused;
-        if (owed) {
+        if (owed)
                 atomic_store(&owed->state, LKG_PARKED_FREE);
-        }
         return owed;
 }
 
@@ -286,7 +289,7 @@ void lkg_link_submit(struct lkg_parked *parked)
 
 bool lkg_link_is_parked(uint64_t unique)
 {
-        for (size_t i = 0; i < LKG_PARKED; i++)
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++)
                 if (atomic_load(&server.shm->parked[i].state) == LKG_PARKED_WAITING &&
                     server.shm->parked[i].unique == unique)
                         return true;
@@ -419,7 +422,7 @@ int lkg_link_render(const char *path, struct lkg_rendered *ret)
 /* Lock held. */
 static void answer_parked(const struct lkg_message *message)
 {
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
                 uint32_t state = atomic_load(&parked->state);
 
@@ -438,8 +441,8 @@ static void on_done(const struct lkg_message *message)
 
         if (!answer_asking(message))
                 answer_parked(message);
-        for (size_t i = 0; i < LKG_PARKED;
-             i++) /* an answer makes room for another question: send those that did not fit */
+        /* An answer makes room for another question: send those that did not fit. */
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++)
                 if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
                         send_record(&server.shm->parked[i]);
         send_askings();
@@ -458,7 +461,7 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
         now = lkg_boottime_ns();
         (void)pthread_mutex_lock(&server.parked_lock);
         server.armed_ns = 0;
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (atomic_load(&parked->state) != LKG_PARKED_WAITING || parked->deadline_ns > now)
@@ -500,7 +503,7 @@ static void return_commands(void)
         LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         uint64_t deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
 
-        for (size_t i = 0; server.claims && i < LKG_PARKED; i++) {
+        for (size_t i = 0; server.claims && i < lkg_shared_parked(server.shm); i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (atomic_load(&parked->state) != LKG_PARKED_WAITING || !is_command(parked))
@@ -554,7 +557,7 @@ static void greet(void)
         lkg_link_loaded(atomic_load(&server.shm->publication));
         lkg_message_init(&message, LKG_MSG_ALIVE);
         (void)lkg_message_send(server.engine, &message);
-        for (size_t i = 0; i < LKG_PARKED; i++)
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++)
                 if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
                         send_record(&server.shm->parked[i]);
         for (struct asking *one = askings; one; one = one->next)
@@ -596,7 +599,7 @@ static void ask_for_engine(void)
 
 static bool command_waits(uint64_t ticket)
 {
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++) {
                 const struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (atomic_load(&parked->state) == LKG_PARKED_WAITING && is_command(parked) &&
@@ -619,7 +622,7 @@ static void open_claims(void)
                 return;
         }
         lkg_claims_keep(server.claims, command_waits);
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (!is_command(parked))
@@ -641,7 +644,7 @@ int lkg_link_init(struct lkg_error *err)
         r = sd_event_add_io(server.event, NULL, server.timer, EPOLLIN, on_timer, NULL);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "timer");
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (atomic_load(&parked->state) == LKG_PARKED_FREE)

@@ -80,7 +80,7 @@ static void mend_slots(struct lkg_shared *shm)
 
 static void mend_parked(struct lkg_shared *shm)
 {
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < lkg_shared_parked(shm); i++) {
                 struct lkg_parked *parked = &shm->parked[i];
                 uint32_t state = atomic_load(&parked->state);
 

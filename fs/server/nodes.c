@@ -290,17 +290,6 @@ ssize_t lkg_node_read_content(const struct lkg_node *node, char *buf, size_t siz
         return n < 0 ? -errno : n;
 }
 
-static int write_pin(const char *name, const char *bytes, size_t size)
-{
-        LKG_CLEANUP(lkg_closep)
-        int fd = openat(server.pinned, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        int r = fd < 0 ? -errno : lkg_write_all(fd, bytes, size);
-
-        if (fd >= 0 && r < 0)
-                (void)unlinkat(server.pinned, name, 0);
-        return r;
-}
-
 /*
  * A link takes no space, so it also works when the runtime directory is full.
  * @bytes: of a file that we generate; NULL = the engine has written them.
@@ -311,9 +300,9 @@ static int pin(const struct lkg_node *node, const struct lkg_entry *entry, const
         char name[32];
 
         pin_name(node, name);
-        (void)lkg_clear_name(server.pinned, name);
         if (bytes)
-                return write_pin(name, bytes, node->size);
+                return lkg_write_new(server.pinned, name, bytes, node->size, /* durable= */ false, NULL);
+        (void)lkg_clear_name(server.pinned, name);
         if (linkat(server.blobs, entry->sha256, server.pinned, name, 0) < 0)
                 return errno == ENOENT ? -EAGAIN : -errno;
         return 0;

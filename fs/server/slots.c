@@ -11,7 +11,7 @@
 
 #include "requests.h"
 
-#define WARM_SLOTS  (LKG_WORKERS + 2u)
+#define WARM_SLOTS  2u
 #define STACK_BYTES (256u * 1024)
 
 __thread struct lkg_task task;
@@ -97,8 +97,8 @@ int lkg_thread_init(const char *name)
         (void)prctl(PR_SET_NAME, name);
         if (unshare(CLONE_FS) < 0)
                 return -errno;
-        task.buf = mmap(NULL, LKG_MAX_WRITE, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        /* Not touched now: what of it is sent to the kernel has been written before. */
+        task.buf = mmap(NULL, LKG_MAX_WRITE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (task.buf == MAP_FAILED) {
                 task.buf = NULL;
                 return -errno;

@@ -176,6 +176,19 @@ int lkg_write_file_as(int dirfd, const char *name, const void *data, size_t size
 int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
                           bool durable, struct lkg_error *err);
 
+/**
+ * lkg_create_anew() - open a new file for writing; what has the name is cleared first (lkg_clear_name()).
+ * Return: descriptor; -errno.
+ */
+int lkg_create_anew(int dirfd, const char *name, mode_t mode);
+/**
+ * lkg_write_new() - the same, with @data in it, for us alone. It is not atomic: the name must mean nothing to others yet.
+ * @durable: flush the data, but not the directory
+ * Return: 0; -errno: there is no such file.
+ */
+int lkg_write_new(int dirfd, const char *name, const void *data, size_t size, bool durable,
+                  struct lkg_error *err);
+
 /** lkg_put_aside() - rename @name in @dirfd, whatever it is, to a hidden name of its own. Return: 0 or -errno. */
 int lkg_put_aside(int dirfd, const char *name);
 /** lkg_clear_name() - remove @name in @dirfd; a directory, which nobody of us made there, is put aside. Return: 0 or -errno. */

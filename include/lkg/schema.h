@@ -229,7 +229,6 @@ struct lkg_host {
         char kernel[96];                 /* a setting that protectKernelDefaults refuses, in words */
         /* Reads one of these facts; NULL = they are as they were given. Called when a document depends on it. */
         void (*look)(struct lkg_host *host, enum lkg_host_fact fact);
-        uint64_t looked_ns[LKG_HOST_KERNEL + 1]; /* when it did (CLOCK_BOOTTIME) */
         /* Does a file exist? NULL = do not check. */
         bool (*exists)(const char *path, void *userdata);
         void *userdata;

@@ -27,7 +27,7 @@
 #include <lkg/messages.h>
 #include <lkg/process.h>
 
-#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3106) /* changes with the layout */
+#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3107) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
 #define LKG_SLOTS \
@@ -265,7 +265,7 @@ struct lkg_blame {
 
 /* What is above has never been touched. */
 struct lkg_high_water {
-        _Atomic uint32_t nodes, files, slots;
+        _Atomic uint32_t nodes, files, slots, parked;
 };
 
 /* What the last good publication shows or hides in the root: EIO for a server without a publication. */
@@ -320,6 +320,14 @@ static inline size_t lkg_shared_slots(const struct lkg_shared *s)
         uint32_t n = atomic_load(&s->touched.slots);
 
         return n < LKG_SLOTS ? n : LKG_SLOTS;
+}
+
+/** lkg_shared_parked() - the maximum number of parked replies. */
+static inline size_t lkg_shared_parked(const struct lkg_shared *s)
+{
+        uint32_t n = atomic_load(&s->touched.parked);
+
+        return n < LKG_PARKED ? n : LKG_PARKED;
 }
 
 #define LKG_INIT_MAPS_DIRECTLY \
