@@ -9,8 +9,9 @@ sys.dont_write_bytecode = True
 from lkgfs_fixtures import *  # noqa: E402,F401,F403  pylint: disable=wildcard-import,unused-wildcard-import
 from lkgfs_waiters import fixture_waiters  # noqa: E402,F401  pylint: disable=unused-import
 
-# Files that wait for a minute or more, the longest first: nobody waits for one that was begun last. `tests/run --quick` leaves them out.
-LONG = ["dead_source", "hanging", "silence", "orders", "survival", "health", "spoilt_files", "exhaustion", "exchanged_names"]
+# Files that take half a minute or more, the longest first: nobody waits for one that was begun last. `tests/run --quick` leaves them out.
+LONG = ["dead_source", "hanging", "silence", "orders", "survival", "health", "spoilt_files", "exhaustion", "exchanged_names",
+        "schema", "poison", "dynamic_pairs", "behind", "upgrade", "exec_plugin", "dynamic_kills"]
 
 
 def pytest_collection_modifyitems(items):
