@@ -100,7 +100,7 @@ uint32_t lkg_judging_count(const struct lkg_judging *judging)
         return n < LKG_JUDGING_ITEMS ? n : LKG_JUDGING_ITEMS;
 }
 
-static struct lkg_judging_item *find(struct lkg_judging *judging, const struct lkg_judging_key *key)
+static struct lkg_judging_item *find_item(struct lkg_judging *judging, const struct lkg_judging_key *key)
 {
         for (uint32_t i = lkg_judging_count(judging); i-- > 0;)
                 if (judging->items[i].what == LKG_ADMIT_LAYER &&
@@ -114,7 +114,7 @@ static struct lkg_judging_item *note(struct lkg_judging *judging, const struct l
                                      enum lkg_admit_what what, const char *component, const char *file,
                                      const char *sha256)
 {
-        struct lkg_judging_item *item = what == LKG_ADMIT_LAYER ? find(judging, key) : NULL;
+        struct lkg_judging_item *item = what == LKG_ADMIT_LAYER ? find_item(judging, key) : NULL;
         uint32_t n = lkg_judging_count(judging);
 
         if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)

@@ -121,7 +121,7 @@ static bool is_secret_name(const char *name, size_t size)
 }
 
 /* memmem(3) prepares a table for every call; texts are short, and most have no such byte. */
-static const char *find(const char *text, size_t size, const char *mark, size_t length)
+static const char *find_mark(const char *text, size_t size, const char *mark, size_t length)
 {
         const char *end = text + size;
 
@@ -137,14 +137,14 @@ static const char *find(const char *text, size_t size, const char *mark, size_t 
 
 const char *lkg_find_scheme(const char *text, size_t size)
 {
-        return find(text, size, "://", 3);
+        return find_mark(text, size, "://", 3);
 }
 
 bool lkg_has_private_key(const char *text, size_t size)
 {
         static const char mark[] = "PRIVATE KEY-----";
 
-        return find(text, size, mark, strlen(mark)) != NULL;
+        return find_mark(text, size, mark, strlen(mark)) != NULL;
 }
 
 /* Characters of a name; any other character ends the part that was intended as the name. */

@@ -72,8 +72,8 @@ static void report_take(struct lkg_report *report, struct lkg_finding made)
 {
         struct lkg_finding *finding = made.text ? report_slot(report, made.severity) : NULL;
 
-        report->n_severity
-                [made.severity]++; /* counted even if dropped: an error must never look like none */
+        /* counted even if dropped: an error must never look like none */
+        report->n_severity[made.severity]++;
         if (!finding) {
                 report->n_dropped++;
                 free(made.file);
@@ -93,8 +93,8 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
 
         if (!report)
                 return;
-        if (lkg_report_is_full(report) &&
-            !can_give_way(report, severity)) { /* will not be shown: a million must cost nothing */
+        /* will not be shown: a million must cost nothing */
+        if (lkg_report_is_full(report) && !can_give_way(report, severity)) {
                 report_take(report, made);
                 return;
         }

@@ -32,7 +32,7 @@ struct lkg_probes {
 
 /* ---- answers ---- */
 
-static void say(struct probe *p, enum lkg_health_state health, const char *words)
+static void say_health(struct probe *p, enum lkg_health_state health, const char *words)
 {
         bool same = p->health == health && strcmp(p->words, words) == 0;
 
@@ -47,7 +47,7 @@ static void failed(struct probe *p, const char *words)
         if (p->n_failures < p->threshold)
                 p->n_failures++;
         if (p->n_failures >= p->threshold)
-                say(p, LKG_HEALTH_BAD, words);
+                say_health(p, LKG_HEALTH_BAD, words);
 }
 
 /* We have cut it: it was too long, or memory is short here. */
@@ -70,7 +70,7 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
         lkg_remote_arm(p->timer, p->asked_ns + p->period_ns);
         if (good && (result->error == 0 || is_cut(result->error))) {
                 p->n_failures = 0;
-                say(p, LKG_HEALTH_GOOD, "");
+                say_health(p, LKG_HEALTH_GOOD, "");
                 return;
         }
         if (result->status && !good)

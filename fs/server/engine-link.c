@@ -265,8 +265,8 @@ static void expire(struct lkg_parked *parked, uint64_t waited_ns)
  */
 void lkg_link_submit(struct lkg_parked *parked)
 {
-        const struct lkg_message asked =
-                parked->message; /* the record may be freed as soon as it is submitted */
+        /* the record may be freed as soon as it is submitted */
+        const struct lkg_message asked = parked->message;
         bool down = lkg_health_is_down(lkg_boottime_ns());
 
         task.park = NULL;
@@ -574,8 +574,8 @@ void lkg_link_made(int fd)
                 return;
         }
         LKG_LOCKED(&server.parked_lock);
-        server.claims =
-                lkg_claims_close(server.claims); /* this engine may have another file: lkg_runtime_mend() */
+        /* this engine may have another file: lkg_runtime_mend() */
+        server.claims = lkg_claims_close(server.claims);
         open_claims();
         server.engine = fd;
         server.engine_link = atomic_fetch_add(&server.shm->counters.engine_links, 1) + 1;

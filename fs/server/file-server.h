@@ -100,7 +100,7 @@ struct lkg_task {
         bool lost;  /* the caller was released before the reply: its effect must be undone */
         uint32_t reserved_node; /* lkg_quota_owner() for which a node of a new file is reserved; 0 = none */
         bool swallow;           /* send nothing */
-        char *buf; /* LKG_MAX_WRITE bytes: replies are sent from here */
+        char *buf;              /* LKG_MAX_WRITE bytes: replies are sent from here */
 };
 extern __thread struct lkg_task task;
 
@@ -122,8 +122,8 @@ static inline void lkg_unlockp(pthread_mutex_t **lock)
 int lkg_session_open(struct lkg_error *err);
 /* kernel.c: messages to the kernel without libfuse */
 void lkg_kernel_send_raw(const void *data, size_t size); /* a whole reply or notification */
-void lkg_kernel_invalidate_attributes(
-        uint64_t node); /* forget cached attributes, never pages: cannot block */
+/* forget cached attributes, never pages: cannot block */
+void lkg_kernel_invalidate_attributes(uint64_t node);
 /**
  * lkg_kernel_forget_name() - make the kernel look the name up again. Waits for the lock of the directory: never
  * call it before a reply.
@@ -281,8 +281,8 @@ struct lkg_node *lkg_node_find_child(uint64_t parent,
 struct lkg_node *lkg_node_placeholder(uint64_t parent, const char *name, bool is_dir);
 size_t lkg_nodes_old_views(uint64_t *ids, size_t max); /* nodes of older generations that the kernel knows */
 struct lkg_node *lkg_node_old_view(uint64_t id);       /* one of them, one more lookup counted; or NULL */
-struct lkg_node *lkg_node_last(
-        const char *path); /* the newest text rendered for it, one more lookup counted; or NULL */
+/* the newest text rendered for it, one more lookup counted; or NULL */
+struct lkg_node *lkg_node_last(const char *path);
 void lkg_nodes_retire(const struct lkg_publication *publication);
 void lkg_nodes_prune(void);
 void lkg_node_attributes(const struct lkg_node *node, struct stat *ret);
@@ -303,8 +303,8 @@ struct lkg_file *lkg_file_get(uint64_t fh);
 int lkg_file_fd(uint64_t fh);         /* borrowed; reopened after a restart; -errno */
 uid_t lkg_file_opener(uint64_t fh);   /* 0 also if unknown */
 uint32_t lkg_file_owner(uint64_t fh); /* see quota.h; 0 = unknown */
-bool lkg_file_mark_closing(
-        uint64_t fh); /* the kernel has its answer, but the file is still open here; false: no such file */
+/* the kernel has its answer, but the file is still open here; false: no such file */
+bool lkg_file_mark_closing(uint64_t fh);
 void lkg_file_close(uint64_t fh);
 void lkg_files_recount(void);
 void lkg_file_announce_writer(struct lkg_node *node,

@@ -28,8 +28,8 @@ struct late {
         uint64_t node;
         int fd; /* -EBADF: it is on the stack of a thread that is closing */
 };
-static pthread_mutex_t writers_lock =
-        PTHREAD_MUTEX_INITIALIZER; /* protects: n_writers, late, closing. A leaf. */
+/* protects: n_writers, late, closing. A leaf. */
+static pthread_mutex_t writers_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t writer_closed = PTHREAD_COND_INITIALIZER;
 static struct late *late, *closing;
 

@@ -162,8 +162,8 @@ static struct held_job describe(struct lkg_slot *slot, bool notifiers)
         uint64_t dev = lkg_request_device(header);
 
         return (struct held_job){ .slot = slot,
-                                  .interrupted =
-                                          notifiers, /* it has other work, so it does not wait for long */
+                                  /* it has other work, so it does not wait for long */
+                                  .interrupted = notifiers,
                                   .owner = lkg_request_owner(header),
                                   .dev = dev,
                                   .locks_root = lkg_request_locks_root(header),

@@ -33,7 +33,7 @@ static void tell(enum lkg_handover_type type, uint64_t node, const int *fd)
 }
 
 /* Lock held. */
-static int find(uint64_t node)
+static int find_kept(uint64_t node)
 {
         for (size_t i = 0; i < n_kept; i++)
                 if (kept[i].node == node)
@@ -44,7 +44,7 @@ static int find(uint64_t node)
 int lkg_kept_fd(uint64_t node)
 {
         LKG_LOCKED(&server.kept_lock);
-        int i = find(node), fd = i < 0 ? -1 : fcntl(kept[i].fd, F_DUPFD_CLOEXEC, 3);
+        int i = find_kept(node), fd = i < 0 ? -1 : fcntl(kept[i].fd, F_DUPFD_CLOEXEC, 3);
 
         return i < 0 ? -ESTALE : fd < 0 ? -errno : fd;
 }
@@ -82,7 +82,7 @@ bool lkg_kept_keep(uint64_t node, uint32_t uid, int fd)
         bool there;
 
         LKG_LOCKED(&server.kept_lock);
-        there = find(node) >= 0;
+        there = find_kept(node) >= 0;
         if (!there && !has_room_for(uid)) {
                 say_full(uid);
         } else if (!there && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0) {
@@ -98,7 +98,7 @@ bool lkg_kept_keep(uint64_t node, uint32_t uid, int fd)
 void lkg_kept_let_go(uint64_t node)
 {
         LKG_LOCKED(&server.kept_lock);
-        int i = find(node);
+        int i = find_kept(node);
 
         if (i < 0)
                 return;

@@ -93,8 +93,8 @@ static int open_directory(const char *name, int *ret, struct lkg_error *err)
 static void claim(void)
 {
         server.epoch = atomic_fetch_add(&server.shm->counters.epoch, 1) + 1;
-        if (atomic_load(&server.shm->counters.tickets) ==
-            0) /* not of an earlier mount: engines remember those */
+        /* not of an earlier mount: engines remember those */
+        if (atomic_load(&server.shm->counters.tickets) == 0)
                 atomic_store(&server.shm->counters.tickets, lkg_realtime_ns());
         server.shm->server.start_time = lkg_process_start_time(getpid());
         atomic_store(&server.shm->server.pid, getpid());

@@ -168,7 +168,7 @@ static void *look(void *userdata)
 }
 
 /* Lock held. Return: NULL: out of memory, or too many. */
-static struct program *find(const char *path)
+static struct program *find_program(const char *path)
 {
         for (size_t i = 0; i < n_programs; i++)
                 if (strcmp(programs[i].path, path) == 0)
@@ -192,7 +192,7 @@ static bool somebody_looks(struct program *p, uint64_t now_ns)
 void lkg_program_file_expect(const char *path)
 {
         LKG_LOCKED(&lock);
-        struct program *p = find(path);
+        struct program *p = find_program(path);
 
         if (p && p->asked == 0) {
                 p->asked = 1;
@@ -205,7 +205,7 @@ struct lkg_program_file lkg_program_file(const char *path)
         struct lkg_program_file file = { 0, 0 };
         uint64_t now = lkg_monotonic_ns(), question;
         LKG_LOCKED(&lock);
-        struct program *p = find(path);
+        struct program *p = find_program(path);
 
         if (p) {
                 question = ++p->asked;

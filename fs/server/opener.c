@@ -46,7 +46,7 @@ bool lkg_opener_came_by_name(int tid, const struct lkg_node *node)
 /* --- processes --- */
 
 /* Lock held. */
-static struct lkg_opener *find(const struct lkg_message *started)
+static struct lkg_opener *find_opener(const struct lkg_message *started)
 {
         for (size_t i = 0; i < LKG_OPENERS; i++) {
                 struct lkg_opener *opener = &server.shm->openers[i];
@@ -61,7 +61,7 @@ static struct lkg_opener *find(const struct lkg_message *started)
 /* Lock held. The record of this process; a new one if there is none. */
 static struct lkg_opener *find_or_add(const struct lkg_message *started)
 {
-        struct lkg_opener *opener = find(started), *oldest = &server.shm->openers[0];
+        struct lkg_opener *opener = find_opener(started), *oldest = &server.shm->openers[0];
 
         for (size_t i = 0; !opener && i < LKG_OPENERS; i++) {
                 struct lkg_opener *one = &server.shm->openers[i];
@@ -91,7 +91,7 @@ static struct lkg_opener *find_or_add(const struct lkg_message *started)
 bool lkg_opener_known(const struct lkg_message *started, uint64_t *ret_generation)
 {
         LKG_LOCKED(&openers_lock);
-        struct lkg_opener *opener = find(started);
+        struct lkg_opener *opener = find_opener(started);
 
         if (opener) {
                 opener->last_ns = lkg_boottime_ns();

@@ -345,8 +345,8 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         }
         finish(req, 0);
         if (through && base != task.node)
-                lkg_kernel_invalidate_attributes(
-                        ino); /* the kernel used the size of our reply as its size */
+                /* the kernel used the size of our reply as its size */
+                lkg_kernel_invalidate_attributes(ino);
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -463,8 +463,8 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, stru
         ssize_t n;
 
         if (!base || from < 0 || to < 0) {
-                finish(req, lkg_node_get(out) ? -EXDEV
-                                              : -ESTALE); /* EXDEV: the caller reads and writes instead */
+                /* EXDEV: the caller reads and writes instead */
+                finish(req, lkg_node_get(out) ? -EXDEV : -ESTALE);
                 return;
         }
         lkg_caller_enter(fuse_req_ctx(req), &caller);

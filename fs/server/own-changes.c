@@ -31,8 +31,8 @@ static struct own {
         uint64_t begun_ns; /* not 0: in progress since then */
         struct identity identity;
 } own[OWN_SLOTS];
-static uint32_t
-        job_owners[LKG_RELAY_JOBS]; /* owner of the directory: lkg_quota_owner(); 0 = a predecessor's */
+/* owner of the directory: lkg_quota_owner(); 0 = a predecessor's */
+static uint32_t job_owners[LKG_RELAY_JOBS];
 
 void lkg_notifier_ring(void)
 {

@@ -219,8 +219,8 @@ static int load(struct lkg_error *err)
         struct publication_ref *ref, *old;
         int r = read_manifest(&publication, err);
 
-        if (r < 0 &&
-            !server.publication) { /* at the start; lkgfsd sees the number, and starts another engine */
+        /* at the start; lkgfsd sees the number, and starts another engine */
+        if (r < 0 && !server.publication) {
                 lkg_log_error("%s; the source directory is served, and errors under the names of the view",
                               err ? err->message : "no publication");
                 r = make_up(&publication, err);

@@ -14,7 +14,7 @@ static uint32_t home(const struct quota *quota, uint32_t owner)
 }
 
 /* The cell of @owner, or the free one where it would be. */
-static struct quota_cell *find(const struct quota *quota, uint32_t owner)
+static struct quota_cell *find_cell(const struct quota *quota, uint32_t owner)
 {
         uint32_t i = home(quota, owner);
 
@@ -31,7 +31,7 @@ bool lkg_quota_ask(const struct quota *quota, uint32_t owner)
                 return true;
         if (quota->n_users >= quota->size / 2)
                 return false;
-        cell = find(quota, owner);
+        cell = find_cell(quota, owner);
         if (cell->owner == 0)
                 return quota->n_used < quota->n_cells / 2;
         return cell->n < quota->size / 8;
@@ -40,12 +40,12 @@ bool lkg_quota_ask(const struct quota *quota, uint32_t owner)
 bool lkg_quota_is_nearly_used(const struct quota *quota, uint32_t owner)
 {
         return owner != QUOTA_HOST_ROOT &&
-               (find(quota, owner)->n >= quota->size / 32 * 3 || quota->n_users >= quota->size / 8 * 3);
+               (find_cell(quota, owner)->n >= quota->size / 32 * 3 || quota->n_users >= quota->size / 8 * 3);
 }
 
 bool lkg_quota_is_half_used(const struct quota *quota, uint32_t owner)
 {
-        return owner != QUOTA_HOST_ROOT && find(quota, owner)->n > quota->size / 16;
+        return owner != QUOTA_HOST_ROOT && find_cell(quota, owner)->n > quota->size / 16;
 }
 
 /*
@@ -63,7 +63,7 @@ void lkg_quota_add(struct quota *quota, uint32_t owner)
         quota->n_users++;
         if (owner == 0)
                 return;
-        cell = find(quota, owner);
+        cell = find_cell(quota, owner);
         if (cell->owner == 0) {
                 if (quota->n_used + 1 >= quota->n_cells)
                         return;
@@ -103,7 +103,7 @@ void lkg_quota_remove(struct quota *quota, uint32_t owner)
                 quota->n_users--;
         if (owner == 0)
                 return;
-        cell = find(quota, owner);
+        cell = find_cell(quota, owner);
         if (cell->owner != 0 && --cell->n == 0)
                 empty(quota, (uint32_t)(cell - quota->cells));
 }

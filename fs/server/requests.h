@@ -32,9 +32,8 @@ enum lkg_request_kind {
 };
 
 enum request_flags {
-        REQUEST_HANDLE =
-                1
-                << 0, /* its arguments begin with a file handle, which may refer to the source from any node */
+        /* its arguments begin with a file handle, which may refer to the source from any node */
+        REQUEST_HANDLE = 1 << 0,
         REQUEST_LOCKS_DIR = 1 << 1,  /* the kernel has locked the directory */
         REQUEST_LOCKS_FILE = 1 << 2, /* or a file that may only be open for reading, until the answer */
         REQUEST_EINTR = 1 << 3,      /* its system call may return EINTR */
@@ -48,8 +47,8 @@ enum request_flags {
 enum lkg_request_kind lkg_request_kind(const struct fuse_in_header *header);
 bool lkg_request_is_long(const struct fuse_in_header *header);            /* from the opcode alone */
 bool lkg_request_is(const struct fuse_in_header *header, unsigned flags); /* has it any of these? */
-bool lkg_request_changes(
-        const struct fuse_in_header *header); /* what callers of another mount namespace may not */
+/* what callers of another mount namespace may not */
+bool lkg_request_changes(const struct fuse_in_header *header);
 uint64_t lkg_request_device(const struct fuse_in_header *header);
 uint32_t lkg_request_owner(const struct fuse_in_header *header); /* quota.h */
 /** lkg_request_locks_root() - has the kernel locked the view's root until the request is answered? */
@@ -78,8 +77,8 @@ static inline bool lkg_held_any(void)
 struct lkg_slot *lkg_slot_take(void); /* for reading a request into; NULL: none is free */
 void lkg_slot_free(struct lkg_slot *slot);
 void lkg_slot_finish(struct lkg_slot *slot);
-void lkg_slot_trim(
-        struct lkg_slot *slot); /* release the rest of the memory of a slot with a short request */
+/* release the rest of the memory of a slot with a short request */
+void lkg_slot_trim(struct lkg_slot *slot);
 size_t lkg_slot_number(const struct lkg_slot *slot);
 /** lkg_slot_claim() - the right to answer the request. false: somebody else has answered it. */
 bool lkg_slot_claim(const struct lkg_slot *slot);
@@ -103,8 +102,8 @@ int lkg_ops_refuse(const struct fuse_in_header *header);
 /* Something that waits for the source directory. */
 struct held_job {
         struct held_job *next;
-        struct lkg_slot
-                *slot; /* a held request; NULL: a file that the kernel has closed, but we have not yet */
+        /* a held request; NULL: a file that the kernel has closed, but we have not yet */
+        struct lkg_slot *slot;
         uint64_t fh;
         uint32_t owner;
         uint64_t dev;

@@ -137,8 +137,8 @@ int lkg_source_write(fuse_req_t req, struct lkg_node *node, const char *data, si
         if (!fi->writepage)
                 atomic_fetch_or(&node->dirty, LKG_DIRTY_WROTE);
         else if (lkg_node_path(node, path, sizeof(path)) == 0)
-                lkg_source_park(
-                        path); /* of a mapping, perhaps after its descriptor was closed: no request follows */
+                /* of a mapping, perhaps after its descriptor was closed: no request follows */
+                lkg_source_park(path);
         fuse_reply_write(req, (size_t)n);
         return REPLIED;
 }

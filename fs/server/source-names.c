@@ -125,8 +125,8 @@ int lkg_source_attributes(struct lkg_node *node, struct stat *ret)
 
         if (fd < 0)
                 return fd;
-        if (atomic_load(&node->kind) ==
-            LKG_NODE_ROOT) /* on the path to every file of the view: never waits */
+        /* on the path to every file of the view: never waits */
+        if (atomic_load(&node->kind) == LKG_NODE_ROOT)
                 return lkg_source_stat(fd, "", AT_EMPTY_PATH, ret);
         return fstatat(fd, "", ret, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }

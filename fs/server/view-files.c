@@ -76,8 +76,8 @@ static int find_node(const struct lkg_publication *publication, const char *path
         struct lkg_entry entry;
         int r = find_entry(publication, path, &entry);
 
-        if (r == -ETIMEDOUT &&
-            !lkg_publication_find(publication, path)) { /* only the engine knows whether it exists */
+        /* only the engine knows whether it exists */
+        if (r == -ETIMEDOUT && !lkg_publication_find(publication, path)) {
                 *ret = lkg_node_last(path);
                 return *ret ? 0 : -ETIMEDOUT;
         }

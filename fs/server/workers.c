@@ -33,8 +33,8 @@ static struct worker {
         _Atomic uint64_t busy_ns; /* start of the current request; 0 = none; ADOPTED: it is held now */
         bool used;                /* workers_lock */
 } workers[WORKERS_MAX];
-static pthread_mutex_t workers_lock =
-        PTHREAD_MUTEX_INITIALIZER; /* protects: used, n_workers, n_adopted. Before lkg_held_lock. */
+/* protects: used, n_workers, n_adopted. Before lkg_held_lock. */
+static pthread_mutex_t workers_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned n_workers, n_adopted;
 static _Atomic unsigned n_waiting;     /* workers that are ready to lead */
 static _Atomic uint64_t wary_until_ns; /* CLOCK_BOOTTIME */

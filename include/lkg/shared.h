@@ -30,8 +30,8 @@
 #define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3107) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
-#define LKG_SLOTS \
-        256 /* for threads that read, and requests that the source directory has not answered yet */
+/* for threads that read, and requests that the source directory has not answered yet */
+#define LKG_SLOTS       256
 #define LKG_PARKED      256
 #define LKG_NODES       262144 /* names that the kernel may know at once; pages are used as needed */
 #define LKG_FILES       16384
@@ -254,8 +254,8 @@ struct lkg_init_record {
 /* Replayed requests that may have ended a server; judged by its successor. */
 struct lkg_blame {
         _Atomic uint64_t suspect; /* set around each replayed request */
-        _Atomic uint32_t
-                crashed; /* supervisor: the last server crashed by itself, and was not killed by SIGKILL */
+        /* supervisor: the last server crashed by itself, and was not killed by SIGKILL */
+        _Atomic uint32_t crashed;
         struct {
                 _Atomic uint64_t unique;
                 _Atomic uint32_t deaths;
