@@ -317,9 +317,10 @@ static bool is_listed(uint32_t kind)
 /* Lock held. NULL: no more. */
 static struct lkg_node *next_listed(const struct lkg_node *before)
 {
-        uint32_t i = lkg_records_next(listed, before ? lkg_node_index(before) + 1 : 0, LKG_NODES);
+        uint32_t n = atomic_load(&server.shm->touched.nodes);
+        uint32_t i = lkg_records_next(listed, before ? lkg_node_index(before) + 1 : 0, n);
 
-        return i < LKG_NODES ? lkg_node_at(i) : NULL;
+        return i < n ? lkg_node_at(i) : NULL;
 }
 
 /* Lock held. The record is complete, and found from now on. */

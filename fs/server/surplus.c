@@ -42,10 +42,11 @@ static int newest_first(const void *a, const void *b)
 static int collect(const uint64_t *nodes, struct old **ret, size_t *ret_n)
 {
         LKG_CLEANUP(lkg_freep) struct old *old = NULL;
+        uint32_t n_nodes = atomic_load(&server.shm->touched.nodes);
         size_t n = 0, n_allocated = 0;
 
-        for (uint32_t i = lkg_records_next(nodes, 0, LKG_NODES); i < LKG_NODES;
-             i = lkg_records_next(nodes, i + 1, LKG_NODES)) {
+        for (uint32_t i = lkg_records_next(nodes, 0, n_nodes); i < n_nodes;
+             i = lkg_records_next(nodes, i + 1, n_nodes)) {
                 const struct lkg_node *node = lkg_node_at(i);
 
                 if (!lkg_node_is_content(node) || node->retired_ns == 0 || lkg_content_is_open(node))
