@@ -43,9 +43,7 @@ int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret)
         const char *p;
         int n = 0;
 
-        if (sscanf(line, "%" SCNu64 " %" SCNu64 " %u:%u %n", &ret->id, &ret->parent, &ret->major,
-                   &ret->minor, &n) != 4 ||
-            n == 0)
+        if (sscanf(line, "%" SCNu64 " %*u %u:%u %n", &ret->id, &ret->major, &ret->minor, &n) != 3 || n == 0)
                 return -EBADMSG;
         p = take_field(line + n, root, sizeof(root));
         p = p ? take_field(p, ret->point, sizeof(ret->point)) : NULL;
@@ -74,34 +72,6 @@ static bool next(char **text, struct lkg_mount *ret)
         return false;
 }
 
-int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret)
-{
-        struct lkg_mount *found = NULL, mount;
-        size_t n_found = 0;
-
-        while (next(&text, &mount)) {
-                if (strcmp(mount.point, point) != 0)
-                        continue;
-                if (LKG_GROW(found, n_found) < 0)
-                        break;
-                found[n_found++] = mount;
-        }
-        /* Stacked mounts are parents of each other: the top one is the parent of no mount. */
-        for (size_t i = 0; i < n_found; i++) {
-                bool covered = false;
-
-                for (size_t k = 0; k < n_found; k++)
-                        covered = covered || (k != i && found[k].parent == found[i].id);
-                if (!covered) {
-                        *ret = found[i];
-                        free(found);
-                        return 1;
-                }
-        }
-        free(found);
-        return 0;
-}
-
 static int read_mountinfo(char **ret)
 {
         LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -109,12 +79,24 @@ static int read_mountinfo(char **ret)
         return fd < 0 ? -errno : lkg_read_file(fd, MOUNTINFO_MAX, ret, NULL, NULL);
 }
 
-int lkg_mounts_top(const char *point, struct lkg_mount *ret)
+/* The mount with number @id of our mount table. Return: 1 and @ret; 0; -errno. */
+static int find(uint64_t id, struct lkg_mount *ret)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         int r = read_mountinfo(&text);
 
-        return r < 0 ? r : lkg_mounts_top_in(text, point, ret);
+        return r < 0 ? r : lkg_mounts_find_in(text, id, ret);
+}
+
+/* A path walk ends in the mount on top. */
+int lkg_mounts_top(const char *point, struct lkg_mount *ret)
+{
+        uint64_t id;
+        int r = lkg_mounts_id_of(AT_FDCWD, point, &id);
+
+        if (r >= 0)
+                r = find(id, ret);
+        return r <= 0 ? r : strcmp(ret->point, point) == 0;
 }
 
 /* Identifies the mount, its source and its place; an id alone may be reused. */
@@ -147,11 +129,10 @@ uint64_t lkg_mounts_below(const char *dir)
 
 int lkg_mounts_has(uint64_t id)
 {
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct lkg_mount mount;
-        int r = read_mountinfo(&text);
+        int r = find(id, &mount);
 
-        return r < 0 ? r : lkg_mounts_find_in(text, id, &mount) && lkg_mount_is_lkgfs(&mount);
+        return r < 0 ? r : r > 0 && lkg_mount_is_lkgfs(&mount);
 }
 
 /* Return: number of views detached in this pass, or -errno. */
@@ -189,13 +170,10 @@ int lkg_mounts_find_in(char *text, uint64_t id, struct lkg_mount *ret)
 
 int lkg_mounts_of(int fd, struct lkg_mount *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
         uint64_t id;
         int r = lkg_mounts_id_of(fd, "", &id);
 
-        if (r >= 0)
-                r = read_mountinfo(&text);
-        return r < 0 ? r : lkg_mounts_find_in(text, id, ret);
+        return r < 0 ? r : find(id, ret);
 }
 
 static bool has_option(const char *options, const char *option)
@@ -238,7 +216,8 @@ int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret)
         struct statx stx;
         int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
 
-        if (statx(dirfd, path, flags, STATX_MNT_ID, &stx) < 0)
+        /* A mask of 0: the number is there in any case, and FUSE refuses anything else to whom its server does not admit. */
+        if (statx(dirfd, path, flags, 0, &stx) < 0)
                 return -errno;
         if (!(stx.stx_mask & STATX_MNT_ID))
                 return -EOPNOTSUPP;

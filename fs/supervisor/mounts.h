@@ -10,7 +10,7 @@
 #include <lkg/base.h>
 
 struct lkg_mount {
-        uint64_t id, parent;
+        uint64_t id;
         unsigned major, minor; /* of the superblock; for FUSE the minor number is that of the connection */
         char point[PATH_MAX];
         char type[64]; /* "fuse.lkgfs" */
@@ -22,18 +22,11 @@ struct lkg_mount {
 /** lkg_mounts_parse_line() - parse one line of mountinfo, with octal escapes. Return: 0 or -EBADMSG. */
 int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret);
 
-/**
- * lkg_mounts_top_in() - the mount that a path walk to @point ends in.
- * @text: a whole mountinfo, NUL-terminated; this function splits it into lines
- *
- * Return: 1 and @ret; 0: nothing is mounted exactly at @point.
- */
-int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret);
-/** lkg_mounts_top() - the same for the caller's mount namespace. Return: 1; 0; -errno. */
+/** lkg_mounts_top() - the mount that a path walk to @point ends in. Return: 1 and @ret; 0: nothing is mounted exactly there; -errno. */
 int lkg_mounts_top(const char *point, struct lkg_mount *ret);
 /**
  * lkg_mounts_below_in() - a number that changes with the mounts below @dir, except views of lkgfs and the mount at @dir
- * itself. 0 = none. @text as above.
+ * itself. 0 = none. @text: a whole mountinfo, which is split into lines.
  */
 uint64_t lkg_mounts_below_in(char *text, const char *dir);
 /** lkg_mounts_below() - the same for the caller's mount namespace; 0 also if that cannot be read. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of mountinfo, which of several stacked mounts is on top, and path arithmetic. */
+/* Lines of mountinfo, what is mounted below a directory, and our own mount table. */
 
 #include <sys/mount.h>
 
@@ -16,7 +16,6 @@ TEST(test_line)
                                       &m),
                 0);
         assert_int_equal(m.id, 36);
-        assert_int_equal(m.parent, 35);
         assert_int_equal(m.major, 98);
         assert_int_equal(m.minor, 0);
         assert_string_equal(m.point, "/mnt2");
@@ -151,37 +150,6 @@ TEST(test_who_says_what_may_be_read)
         assert_int_equal(lkg_mounts_find_in((char[]){ "20 1 8:1 / / rw - ext4 /dev/sda rw\n" }, 21,
                                             &(struct lkg_mount){ 0 }),
                          0);
-}
-
-static const char *const stacked = "20 1 8:1 / / rw - ext4 /dev/sda rw\n"
-                                   "41 40 0:51 / /etc/kubernetes rw - fuse.lkgfs top rw\n"
-                                   "30 20 0:50 / /etc/kubernetes rw - tmpfs bottom rw\n"
-                                   "40 30 0:50 / /etc/kubernetes rw - fuse.lkgfs middle rw\n"
-                                   "42 41 8:1 /p /etc/kubernetes/pki rw - ext4 /dev/sda rw\n";
-
-static int top(const char *text, const char *point, struct lkg_mount *ret)
-{
-        char *copy = strdup(text);
-        int r;
-
-        assert_non_null(copy);
-        r = lkg_mounts_top_in(copy, point, ret);
-        free(copy);
-        return r;
-}
-
-TEST(test_the_top_of_a_stack)
-{
-        struct lkg_mount m;
-
-        assert_int_equal(top(stacked, "/etc/kubernetes", &m), 1);
-        assert_string_equal(m.source, "top");
-        assert_int_equal(m.id, 41);
-        assert_int_equal(top(stacked, "/etc/kubernetes/pki", &m), 1);
-        assert_int_equal(m.id, 42);
-        assert_int_equal(top(stacked, "/etc", &m), 0);
-        assert_int_equal(top(stacked, "/etc/kubernetes/", &m), 0);
-        assert_int_equal(top("", "/", &m), 0);
 }
 
 static uint64_t below(const char *text, const char *dir)
