@@ -30,20 +30,21 @@ bool lkg_child_running(const struct lkg_child *child)
 
 void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...)
 {
-        char text[512];
-        unsigned n_dropped = 0;
+        static const struct lkg_bucket_rate rate = { .burst = 10, .interval_ns = LKG_NSEC_PER_SEC / 10 };
+        char text[512], more[64] = "";
         va_list ap;
 
-        if (!lkg_log_limit_pass(&child->log_limit, lkg_boottime_ns(), &n_dropped))
+        if (lkg_bucket_take(&child->log_limit, &rate, lkg_boottime_ns()) != 0) {
+                child->n_dropped++;
                 return;
+        }
         va_start(ap, fmt);
         (void)vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        if (n_dropped > 0)
-                lkg_log(priority, NULL, "%s %s (%u more lines about it left out)", child->row->name, text,
-                        n_dropped);
-        else
-                lkg_log(priority, NULL, "%s %s", child->row->name, text);
+        if (child->n_dropped > 0)
+                (void)snprintf(more, sizeof(more), " (%u more lines about it left out)", child->n_dropped);
+        child->n_dropped = 0;
+        lkg_log(priority, NULL, "%s %s%s", child->row->name, text, more);
 }
 
 void lkg_child_forget(struct lkg_child *child)

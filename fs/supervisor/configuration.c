@@ -188,7 +188,7 @@ static struct lkg_settings *take_over(struct lkg_supervisor *s, struct lkg_setti
         s->settings = new;
         if (strcmp(old->engine_user, new->engine_user) != 0 || old->engine_uid != new->engine_uid ||
             old->engine_user_missing != new->engine_user_missing)
-                s->engine.root = 0; /* why it is root will be reported again */
+                s->engine.why_root = NULL; /* why it is root will be reported again */
         if (s->connection.shared)
                 atomic_store(&s->connection.shared->foreign_writes, new->foreign_writes);
         if (s->consumer)

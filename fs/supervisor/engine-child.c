@@ -106,40 +106,32 @@ static enum lkg_work look_at_work(struct lkg_supervisor *s, uint64_t *ret_cpu_ns
 
 /* ---- does it answer ---- */
 
+/* There is a connection before there is an engine, and its successor takes this over. */
 static struct lkg_health *health_of(struct lkg_supervisor *s)
 {
-        return s->connection.shared ? &s->connection.shared->health : NULL;
+        return &s->connection.shared->health;
 }
 
-static void note_silent(struct lkg_supervisor *s)
+/* @since_ns: CLOCK_BOOTTIME */
+static void begin_silence(struct lkg_supervisor *s, uint64_t since_ns, uint64_t since_wall_ns)
 {
         struct lkg_health *h = health_of(s);
 
-        if (!h || atomic_load(&h->silent_ns) != 0)
+        if (atomic_load(&h->silent_ns) != 0)
                 return;
-        atomic_store(&h->silent_wall_ns, s->watchdog.silent_wall_ns);
-        atomic_store(&h->silent_ns, s->watchdog.silent_ns);
-}
-
-/* The only place where the state becomes silent. @since_ns: CLOCK_BOOTTIME */
-static void begin_silence(struct lkg_supervisor *s, uint64_t since_ns, uint64_t since_wall_ns)
-{
-        if (s->watchdog.silent_ns == 0) {
-                s->watchdog.silent_ns = since_ns;
-                s->watchdog.silent_wall_ns = since_wall_ns;
-        }
-        note_silent(s);
+        atomic_store(&h->silent_wall_ns, since_wall_ns);
+        atomic_store(&h->silent_ns, since_ns);
 }
 
 static void tell(struct lkg_supervisor *s)
 {
+        uint64_t silent_ns = atomic_load(&health_of(s)->silent_ns);
         char since[21];
 
-        if (s->watchdog.told || s->watchdog.silent_ns == 0 ||
-            lkg_boottime_ns() - s->watchdog.silent_ns < LKG_ALIVE_SILENT_NS)
+        if (s->watchdog.told || silent_ns == 0 || lkg_boottime_ns() - silent_ns < LKG_ALIVE_SILENT_NS)
                 return;
         s->watchdog.told = true;
-        lkg_format_rfc3339(s->watchdog.silent_wall_ns, since);
+        lkg_format_rfc3339(atomic_load(&health_of(s)->silent_wall_ns), since);
         lkg_log_error("the engine has not answered since %s; the view stays as it is", since);
         if (s->phase == LKG_PHASE_RUNNING)
                 lkg_notify_status("Serving %s; engine not answering since %s", s->mount_point, since);
@@ -149,12 +141,9 @@ static void heard_from_it(struct lkg_supervisor *s)
 {
         struct lkg_health *h = health_of(s);
 
-        s->watchdog.silent_ns = 0;
-        if (h) {
-                atomic_store(&h->heard_wall_ns, lkg_realtime_ns());
-                atomic_store(&h->heard_ns, lkg_boottime_ns());
-                atomic_store(&h->silent_ns, 0);
-        }
+        atomic_store(&h->heard_wall_ns, lkg_realtime_ns());
+        atomic_store(&h->heard_ns, lkg_boottime_ns());
+        atomic_store(&h->silent_ns, 0);
         if (!s->watchdog.told)
                 return;
         s->watchdog.told = false;
@@ -203,8 +192,6 @@ static void look_at_engine(struct lkg_supervisor *s, struct lkg_child *child)
         bool works;
 
         if (!lkg_child_running(child) || child->ending) {
-                if (s->watchdog.silent_ns != 0)
-                        note_silent(s); /* the shared memory may have been replaced meanwhile */
                 tell(s);
                 return;
         }
@@ -213,8 +200,7 @@ static void look_at_engine(struct lkg_supervisor *s, struct lkg_child *child)
         if (work == LKG_WORK_TOO_LONG)
                 return; /* killed for that */
         works = work != LKG_WORK_NONE && lkg_process_running((int)child->pid, 0) != 0;
-        if (health_of(s))
-                atomic_store(&health_of(s)->works, works);
+        atomic_store(&health_of(s)->works, works);
         if (!s->watchdog.asked) {
                 ask(s);
                 return;
@@ -224,7 +210,8 @@ static void look_at_engine(struct lkg_supervisor *s, struct lkg_child *child)
                                     lkg_boottime_ns(), limit_ns);
         if (!works && s->watchdog.engine.waited_ns >= LKG_ALIVE_SILENT_NS)
                 begin_silence(s, s->watchdog.asked_ns, s->watchdog.asked_wall_ns);
-        tell(s);
+        if (!works) /* the file server notes each wait */
+                tell(s);
         (void)snprintf(why, sizeof(why), "has answered nothing for %u s",
                        (unsigned)(limit_ns / LKG_NSEC_PER_SEC));
         if (verdict == LKG_PROGRESS_STUCK)
@@ -238,14 +225,13 @@ static bool is_quiet(struct lkg_supervisor *s)
         uint64_t cpu_ns;
 
         return lkg_child_running(child) && child->ready && !s->watchdog.asked &&
-               s->watchdog.silent_ns == 0 && s->phase == LKG_PHASE_RUNNING &&
+               atomic_load(&health_of(s)->silent_ns) == 0 && s->phase == LKG_PHASE_RUNNING &&
                look_at_work(s, &cpu_ns) == LKG_WORK_NONE;
 }
 
 static bool look(struct lkg_supervisor *s, struct lkg_child *child, bool busy)
 {
-        if (health_of(s))
-                atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
+        atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
         if (s->phase >= LKG_PHASE_UNMOUNT || (!busy && is_quiet(s)))
                 return false;
         look_at_engine(s, child);
@@ -328,8 +314,7 @@ static void gone(struct lkg_supervisor *s)
 {
         drop_clock(s);
         s->watchdog.asked = false;
-        if (health_of(s))
-                atomic_store(&health_of(s)->works, 0);
+        atomic_store(&health_of(s)->works, 0);
         if (s->phase == LKG_PHASE_ENGINE)
                 return; /* it has never answered */
         begin_silence(s, lkg_boottime_ns(), lkg_realtime_ns());
@@ -359,60 +344,29 @@ static bool same_account(const struct lkg_account *a, const struct lkg_account *
         return a->uid == b->uid && a->gid == b->gid;
 }
 
-/* Why the engine runs as root although another user is configured. */
-enum root {
-        ROOT_AS_CONFIGURED,
-        ROOT_NO_USER,  /* there is no such user */
-        ROOT_NO_RIGHT, /* we lack the privileges to change the user (in a container) */
-        /*
-         * whether it may read root's files in the source directory, or write its own, is not decided by this
-         * kernel
-         */
-        ROOT_NO_SAY,
-};
-
-/* An engine that is less confined is better than none. @directories: the source and the state directory; no request is sent to them */
-static enum root account_of(const struct lkg_settings *settings, const int directories[static 2],
-                            struct lkg_account *ret)
-{
-        *ret = (struct lkg_account){ 0 };
-        if (settings->engine_user_missing)
-                return ROOT_NO_USER;
-        if (settings->engine_uid == 0)
-                return ROOT_AS_CONFIGURED;
-        if (!lkg_may_change_user())
-                return ROOT_NO_RIGHT;
-        if (lkg_asks_elsewhere(directories[0]) || lkg_asks_elsewhere(directories[1]))
-                return ROOT_NO_SAY;
-        *ret = (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
-        return ROOT_AS_CONFIGURED;
-}
-
-static void tell_why_root(const struct lkg_settings *settings, enum root why)
-{
-        static const char *const reasons[] = {
-                [ROOT_NO_USER] = "there is no such user in " LKG_PASSWD_FILE,
-                [ROOT_NO_RIGHT] = "lkgfsd may not change to it (CAP_SETUID, CAP_SETGID, CAP_CHOWN, "
-                                  "CAP_DAC_READ_SEARCH)",
-                [ROOT_NO_SAY] = "a server decides who may read and write in the source or state directory",
-        };
-
-        if (why != ROOT_AS_CONFIGURED)
-                lkg_log_notice("the engine runs as root, without capabilities, and not as engineUser %s: %s",
-                               settings->engine_user, reasons[why]);
-}
-
-/* The user of the next engine; if that is root, the reason is logged once. */
+/*
+ * The user of the next engine. One that is less confined is better than none; the reason is logged once.
+ * Asking about the directories sends no request to them.
+ */
 static struct lkg_account choose_account(struct lkg_supervisor *s)
 {
-        struct lkg_account account;
-        const int directories[] = { s->source.fd, s->dirs.state };
-        enum root why = account_of(s->settings, directories, &account);
+        const struct lkg_settings *settings = s->settings;
+        const char *why_root = NULL;
 
-        if (s->engine.root != (int)why)
-                tell_why_root(s->settings, why);
-        s->engine.root = (int)why;
-        return account;
+        if (settings->engine_user_missing)
+                why_root = "there is no such user in " LKG_PASSWD_FILE;
+        else if (settings->engine_uid != 0 && !lkg_may_change_user()) /* in a container */
+                why_root = "lkgfsd may not change to it (CAP_SETUID, CAP_SETGID, CAP_CHOWN, "
+                           "CAP_DAC_READ_SEARCH)";
+        else if (settings->engine_uid != 0 &&
+                 (lkg_asks_elsewhere(s->source.fd) || lkg_asks_elsewhere(s->dirs.state)))
+                why_root = "a server decides who may read and write in the source or state directory";
+        if (why_root && s->engine.why_root != why_root)
+                lkg_log_notice("the engine runs as root, without capabilities, and not as engineUser %s: %s",
+                               settings->engine_user, why_root);
+        s->engine.why_root = why_root;
+        return why_root ? (struct lkg_account){ 0 }
+                        : (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
 }
 
 /*
@@ -549,30 +503,38 @@ static void heard_line(struct lkg_child *child, const struct lkg_message *messag
 
 static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
 {
-        if (message->type == LKG_MSG_ALIVE)
-                answered(s, message->ticket);
-        else if (message->type != LKG_MSG_FATAL && message->type != LKG_MSG_LOG) /* of any thread */
+        if (message->type != LKG_MSG_ALIVE && message->type != LKG_MSG_FATAL &&
+            message->type != LKG_MSG_LOG) /* of any thread */
                 heard_from_it(s);
-        if (message->type == LKG_MSG_FATAL) {
+        switch (message->type) {
+        case LKG_MSG_ALIVE:
+                answered(s, message->ticket);
+                break;
+        case LKG_MSG_FATAL:
                 heard_fatal(s, child, message);
-        } else if (message->type == LKG_MSG_STARTED) {
+                break;
+        case LKG_MSG_STARTED:
                 lkg_facts_refresh(s);
-        } else if (message->type == LKG_MSG_CREDENTIAL) {
+                break;
+        case LKG_MSG_CREDENTIAL:
                 lkg_exec_request(s);
-        } else if (message->type == LKG_MSG_LOG) {
+                break;
+        case LKG_MSG_LOG:
                 heard_line(child, message);
-        } else if (message->type == LKG_MSG_FALLBACK) {
+                break;
+        case LKG_MSG_FALLBACK:
                 lkg_fallback_request(s, message);
-        } else if (message->type == LKG_MSG_RESTART) {
+                break;
+        case LKG_MSG_RESTART:
                 if (s->consumer) /* else we are about to end */
                         lkg_consumer_request(s->consumer, message->component, message->number,
                                              message->result == 1);
-        } else if (message->type == LKG_MSG_PUBLISHED) {
+                break;
+        case LKG_MSG_PUBLISHED:
                 lkg_watchdog_wake(s); /* the notifier may have work now */
                 if (child->ready)
-                        return;
-                child->ready = true;
-                s->engine.handed_over = true;
+                        break;
+                child->ready = s->engine.handed_over = true;
                 child->n_early = 0;
                 s->life->engine_ready(s);
         }

@@ -135,88 +135,81 @@ void lkg_exec_cancel(struct lkg_supervisor *s)
 /* In the forked process. Its exit status is an errno value. */
 static int write_copy(void *userdata)
 {
-        const struct lkg_supervisor *s = userdata;
-        const struct lkg_settings_component *c = &s->settings->components[s->jobs.copies.current];
+        const struct lkg_copies *copies = userdata;
+        const struct lkg_supervisor *s = copies->supervisor;
+        const struct lkg_settings_component *c = &s->settings->components[copies - s->jobs.copies];
         const struct lkg_fallback_file file = { c->file, c->uid, c->gid, c->mode };
-        const char *sha256 = s->jobs.copies.wanted[s->jobs.copies.current].sha256;
-        int r = *sha256 ? lkg_fallback_write(SOURCE_FD, RUNTIME_FD, &file, sha256)
-                        : lkg_fallback_withdraw(SOURCE_FD, c->file);
+        int r = *copies->sha256 ? lkg_fallback_write(SOURCE_FD, RUNTIME_FD, &file, copies->sha256)
+                                : lkg_fallback_withdraw(SOURCE_FD, c->file);
 
         return r < 0 ? -r : 0;
 }
 
-static void write_next(struct lkg_supervisor *s);
-
-static void tell_written(struct lkg_supervisor *s, uint32_t component, int result)
-{
-        struct lkg_message m;
-
-        lkg_message_init(&m, LKG_MSG_FALLBACK);
-        m.text_size =
-                (uint32_t)snprintf(m.text, sizeof(m.text), "%s", s->settings->components[component].name);
-        m.result = result;
-        (void)lkg_engine_tell(s, &m); /* the next engine will ask again */
-}
-
 static void on_copy(void *userdata, int status)
 {
-        struct lkg_supervisor *s = userdata;
-        uint32_t component = s->jobs.copies.current;
+        struct lkg_copies *copies = userdata;
+        struct lkg_supervisor *s = copies->supervisor;
+        size_t component = (size_t)(copies - s->jobs.copies);
+        struct lkg_message m;
 
-        /* Requested again meanwhile, or removed by a reload: this result is outdated, for example the document may be gone. */
-        if (!s->jobs.copies.wanted[component].due && component < s->settings->n_components)
-                tell_written(s, component, status < 0 ? -ETIMEDOUT : -status);
-        write_next(s);
-}
-
-static bool choose_copy(struct lkg_supervisor *s)
-{
-        for (uint32_t i = 0; i < s->settings->n_components && i < LKG_COMPONENTS_MAX; i++)
-                if (s->jobs.copies.wanted[i].due) {
-                        s->jobs.copies.wanted[i].due = false;
-                        s->jobs.copies.current = i;
-                        return true;
-                }
-        return false;
-}
-
-/* The helper has a copy of our memory from its start: later requests need another helper. */
-static void write_next(struct lkg_supervisor *s)
-{
-        struct lkg_helper_work work = {
-                .run = write_copy, .done = on_copy, .userdata = s, .n_fds = 2, .limit_ns = COPIES_LIMIT_NS
-        };
-        int r = 0;
-
-        work.fds[0] = s->source.fd;
-        work.fds[1] = s->dirs.runtime;
-        while (choose_copy(s)) {
-                r = lkg_helper_start(&s->jobs.copies.helper, s->event, &work);
-                if (r >= 0)
-                        return;
-                tell_written(s, s->jobs.copies.current, r);
+        if (copies->helper.wanted) /* requested again meanwhile: the document may be gone */
+                return;
+        lkg_message_init(&m, LKG_MSG_FALLBACK);
+        m.result = status < 0 ? -ETIMEDOUT : -status;
+        if (component < s->settings->n_components) { /* else a reload has removed it */
+                m.text_size = (uint32_t)snprintf(m.text, sizeof(m.text), "%s",
+                                                 s->settings->components[component].name);
+                (void)lkg_engine_tell(s, &m); /* the next engine will ask again */
         }
-        s->life->copies_done(s);
+        if (!lkg_fallback_busy(s))
+                s->life->copies_done(s);
+}
+
+/* A helper has a copy of our memory from its start: a later request needs another one. */
+static void start_copy(void *userdata)
+{
+        struct lkg_copies *copies = userdata;
+        struct lkg_supervisor *s = copies->supervisor;
+        const struct lkg_helper_work work = { .run = write_copy,
+                                              .done = on_copy,
+                                              .again = start_copy,
+                                              .userdata = copies,
+                                              .fds = { s->source.fd, s->dirs.runtime },
+                                              .n_fds = 2,
+                                              .limit_ns = COPIES_LIMIT_NS };
+        int r = lkg_helper_start(&copies->helper, s->event, &work);
+
+        if (r < 0)
+                on_copy(copies, -r);
 }
 
 void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *message)
 {
         size_t length = strcspn(message->text, " ");
-        struct lkg_wanted_copy *wanted = NULL;
 
-        for (size_t i = 0; i < s->settings->n_components && i < LKG_COMPONENTS_MAX; i++)
-                if (lkg_span_is(lkg_span(message->text, length), s->settings->components[i].name))
-                        wanted = &s->jobs.copies.wanted[i];
-        if (!wanted)
-                return; /* for a configuration that is not ours yet; it asks again after the reload */
-        wanted->due = true;
-        (void)snprintf(wanted->sha256, sizeof(wanted->sha256), "%s",
-                       message->text + length + (message->text[length] == ' '));
-        if (!lkg_helper_running(&s->jobs.copies.helper))
-                write_next(s);
+        for (size_t i = 0; i < s->settings->n_components && i < LKG_COMPONENTS_MAX; i++) {
+                struct lkg_copies *copies = &s->jobs.copies[i];
+
+                if (!lkg_span_is(lkg_span(message->text, length), s->settings->components[i].name))
+                        continue; /* none: it has a configuration that is not ours yet, and asks again after the reload */
+                copies->supervisor = s;
+                (void)snprintf(copies->sha256, sizeof(copies->sha256), "%s",
+                               message->text + length + (message->text[length] == ' '));
+                start_copy(copies);
+        }
 }
 
 bool lkg_fallback_busy(const struct lkg_supervisor *s)
 {
-        return lkg_helper_running(&s->jobs.copies.helper);
+        bool busy = false;
+
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
+                busy = busy || lkg_helper_running(&s->jobs.copies[i].helper);
+        return busy;
+}
+
+void lkg_fallback_cancel(struct lkg_supervisor *s)
+{
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
+                lkg_helper_cancel(&s->jobs.copies[i].helper);
 }

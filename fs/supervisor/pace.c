@@ -84,19 +84,3 @@ uint64_t lkg_restart_pause_ns(unsigned *n_early, const struct lkg_restart_pace *
                 pause_ns *= 2;
         return pause_ns < pace->max_ns ? pause_ns : pace->max_ns;
 }
-
-bool lkg_log_limit_pass(struct lkg_log_limit *limit, uint64_t now_ns, unsigned *ret_dropped)
-{
-        if (now_ns - limit->window_ns >= LKG_NSEC_PER_SEC) {
-                limit->window_ns = now_ns;
-                limit->n = 0;
-        }
-        if (limit->n >= LKG_LOG_BURST) {
-                limit->n_dropped++;
-                return false;
-        }
-        limit->n++;
-        *ret_dropped = limit->n_dropped;
-        limit->n_dropped = 0;
-        return true;
-}

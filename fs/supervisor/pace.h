@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decisions of the supervisor without any I/O: how long to wait before a child is started again, whether it hangs, whether its
- * work takes too long, whether a message may still be logged. The caller passes in the time.
+ * work takes too long. The caller passes in the time.
  */
 #pragma once
 
@@ -114,19 +114,3 @@ uint64_t lkg_work_limit_ns(uint64_t bytes);
  */
 enum lkg_work lkg_work_look(struct lkg_work_watch *watch, uint64_t since_ns, uint64_t bytes,
                             uint64_t cpu_ns);
-
-/* ---- log ---- */
-
-/* At most LKG_LOG_BURST lines per second, then only a count. */
-#define LKG_LOG_BURST 10u
-
-struct lkg_log_limit {
-        uint64_t window_ns; /* start of the current second */
-        unsigned n, n_dropped;
-};
-
-/**
- * lkg_log_limit_pass() - may one more line be logged at @now_ns?
- * @ret_dropped: lines dropped in earlier seconds, to be logged with this one; set if true is returned
- */
-bool lkg_log_limit_pass(struct lkg_log_limit *limit, uint64_t now_ns, unsigned *ret_dropped);

@@ -93,11 +93,11 @@ static void give_up_children(struct lkg_supervisor *s)
                 lkg_child_abandon(child, 0);
         }
         /* A copy has its own limit; beyond that it waits for a dead source directory. */
-        if (lkg_fallback_busy(s) && !s->jobs.copies.late)
+        if (lkg_fallback_busy(s) && !s->jobs.copies_late)
                 enter(s, LKG_PHASE_END, COPIES_END_NS);
         else
-                lkg_helper_cancel(&s->jobs.copies.helper);
-        s->jobs.copies.late = true;
+                lkg_fallback_cancel(s);
+        s->jobs.copies_late = true;
         child_gone(s);
 }
 
@@ -227,8 +227,8 @@ static void server_ready(struct lkg_supervisor *s)
 {
         if (s->phase != LKG_PHASE_SERVER)
                 return;
-        s->jobs.copies.then_attach = !s->announced && lkg_fallback_busy(s);
-        if (s->jobs.copies.then_attach)
+        s->jobs.attach_after_copies = !s->announced && lkg_fallback_busy(s);
+        if (s->jobs.attach_after_copies)
                 lkg_timer_stop(&s->timers.phase);
         else
                 attach(s);
@@ -238,10 +238,10 @@ static void copies_done(struct lkg_supervisor *s)
 {
         if (s->phase == LKG_PHASE_END)
                 child_gone(s);
-        else if (s->jobs.copies.then_attach && s->children[LKG_CHILD_SERVER].ready)
+        else if (s->jobs.attach_after_copies && s->children[LKG_CHILD_SERVER].ready)
                 server_ready(s);
-        else if (s->jobs.copies
-                         .then_attach) /* it has ended meanwhile; its successor attaches when it is ready */
+        else if (
+                s->jobs.attach_after_copies) /* it has ended meanwhile; its successor attaches when it is ready */
                 enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
 }
 
@@ -249,6 +249,7 @@ static void copies_done(struct lkg_supervisor *s)
 static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
 {
         to->counters = from->counters;
+        to->health = from->health;
         memcpy(to->ends, from->ends, sizeof(to->ends));
         for (size_t i = 0; i < LKG_OPENERS; i++) /* they continue, and open the file of the new mount */
                 if (atomic_load(&from->openers[i].used)) {
@@ -618,7 +619,7 @@ static void deinit(struct lkg_supervisor *s)
 {
         lkg_helper_cancel(&s->jobs.reload);
         lkg_helper_cancel(&s->jobs.leaving);
-        lkg_helper_cancel(&s->jobs.copies.helper);
+        lkg_fallback_cancel(s);
         end_waiting(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 lkg_child_forget(&s->children[i]);

@@ -59,7 +59,8 @@ struct lkg_child {
         unsigned n_early;     /* deaths in a row before it was of any use */
         unsigned n_abandoned; /* earlier ones that were killed and still exist, stuck in the kernel */
         bool held;            /* not started before one of those has ended */
-        struct lkg_log_limit log_limit;
+        struct lkg_bucket log_limit;
+        unsigned n_dropped;   /* lines that exceeded it */
         struct lkg_said said; /* its output */
         sd_event_source *exit_source, *channel_source;
         struct lkg_timer timer; /* the pause before a start, or the deadline of an end */
@@ -100,14 +101,21 @@ struct lkg_directories {
 };
 
 struct lkg_engine_state {
-        unsigned n_tries;            /* before the first publication */
-        struct lkg_account account;  /* the user that it was started with */
-        char user[32];               /* the same as an argument */
-        bool handed_over;            /* an engine of this user has published: the directories belong to it */
-        int root;                    /* why it is root, as last reported: engine-child.c */
+        unsigned n_tries;           /* before the first publication */
+        struct lkg_account account; /* the user that it was started with */
+        char user[32];              /* the same as an argument */
+        bool handed_over;           /* an engine of this user has published: the directories belong to it */
+        const char *why_root; /* although another user is configured, as last reported; NULL = it is not */
         struct lkg_judging *judging; /* its note; NULL = none */
         struct lkg_work_watch work;
         bool took_too_long; /* and was killed for that */
+};
+
+/* The process that writes the fallback copies of a component. */
+struct lkg_copies {
+        struct lkg_supervisor *supervisor; /* borrowed */
+        struct lkg_helper helper;
+        char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
 };
 
 /* What runs beside the loop, one process each. */
@@ -121,18 +129,9 @@ struct lkg_jobs {
                 struct lkg_helper helper;
                 uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = never */
         } exec;
-        /* The process that writes the fallback copies. */
-        struct {
-                struct lkg_helper helper;
-                uint32_t current; /* index of the component whose copies are being written */
-                struct lkg_wanted_copy {
-                        bool due;
-                        char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
-                } wanted[LKG_COMPONENTS_MAX];
-                /* the file server is ready for the first time; the view is attached after the copies */
-                bool then_attach;
-                bool late; /* everything else has ended, but a copy is still being written */
-        } copies;
+        struct lkg_copies copies[LKG_COMPONENTS_MAX]; /* of each component */
+        bool attach_after_copies;                     /* the file server is ready for the first time */
+        bool copies_late;           /* everything else has ended, but a copy is still being written */
         struct lkg_helper dentries; /* makes the kernel drop names of the view */
 };
 
@@ -140,11 +139,9 @@ struct lkg_jobs {
 struct lkg_watchdog {
         bool asked;                               /* a question to the engine is open */
         uint64_t ticket, asked_ns, asked_wall_ns; /* of the last one: CLOCK_BOOTTIME, wall time */
-        uint64_t silent_ns,
-                silent_wall_ns; /* since when the engine does not answer: CLOCK_BOOTTIME (0 = it does), wall time */
-        bool told;              /* reported to the log and the service manager */
-        bool quiet;             /* the timer is set to the long interval */
-        bool woken;             /* since the last check; the cause may show only after the next one */
+        bool told;                                /* its silence: to the log and the service manager */
+        bool quiet;                               /* the timer is set to the long interval */
+        bool woken; /* since the last check; the cause may show only after the next one */
         bool has_clock;
         timer_t clock; /* on the engine's CPU time */
         struct lkg_timer timer;
@@ -519,5 +516,6 @@ void lkg_exec_cancel(struct lkg_supervisor *s);
 void lkg_exec_answer(int runtime_fd, struct lkg_helper *helper, int status, struct lkg_message *ret);
 /** lkg_fallback_request() - write fallback copies; of several requests for one component the last one counts. */
 void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *message);
-/** lkg_fallback_busy() - is a copy being written, or waiting to be? At the end copies_done() of struct lkg_life is called. */
+/** lkg_fallback_busy() - is a copy being written? At the end copies_done() of struct lkg_life is called. */
 bool lkg_fallback_busy(const struct lkg_supervisor *s);
+void lkg_fallback_cancel(struct lkg_supervisor *s);

@@ -349,6 +349,7 @@ TEST_WITH(test_a_restart_of_the_unit, setup, teardown)
 TEST_WITH(test_the_message_of_the_engine, setup, teardown)
 {
         struct place *p = *state;
+        static struct lkg_shared shared;
         struct lkg_supervisor *s = calloc(1, sizeof(*s));
         struct lkg_child *child;
         struct lkg_message message;
@@ -363,6 +364,7 @@ TEST_WITH(test_the_message_of_the_engine, setup, teardown)
         child = &s->children[LKG_CHILD_ENGINE];
         child->channel = pair[0];
         s->consumer = p->consumer;
+        s->connection.shared = &shared;
         lkg_message_init(&message, LKG_MSG_RESTART);
         message.component = 0;
         message.number = 8;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a child is started again, when it counts as silent and when as hung, how many log lines a death may cause.
+ * When a child is started again, when it counts as silent and when as hung.
  * Time is simulated. Rules: docs/specification.md 2.14, 7.
  */
 #include "unit.h"
@@ -184,19 +184,4 @@ TEST(test_a_sleep_of_the_machine_is_no_hang)
         assert_int_equal(lkg_heartbeat_look(&progress, 101, false, false, 0, 3602 * SEC),
                          LKG_PROGRESS_WATCH);
         assert_int_equal(lkg_heartbeat_look(&progress, 101, false, false, 0, 3603 * SEC), LKG_PROGRESS_NONE);
-}
-
-TEST(test_lines_per_second)
-{
-        struct lkg_log_limit limit = { 0 };
-        unsigned n_dropped = 99, n_passed = 0;
-
-        for (unsigned i = 0; i < 500; i++)
-                n_passed += lkg_log_limit_pass(&limit, 10 * SEC + i * MSEC, &n_dropped);
-        assert_int_equal(n_passed, LKG_LOG_BURST);
-        assert_int_equal(n_dropped, 0);
-        assert_true(lkg_log_limit_pass(&limit, 11 * SEC, &n_dropped));
-        assert_int_equal(n_dropped, 500 - LKG_LOG_BURST);
-        assert_true(lkg_log_limit_pass(&limit, 11 * SEC + MSEC, &n_dropped));
-        assert_int_equal(n_dropped, 0);
 }
