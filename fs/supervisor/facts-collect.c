@@ -179,18 +179,13 @@ sd_bus *lkg_facts_bus(void)
 /* Collects the facts of all @components, writes those that differ. */
 static void collect(int runtime_fd, const struct lkg_settings_component *components, size_t n)
 {
-        sd_bus *bus = NULL;
-        bool tried = false;
+        sd_bus *bus = lkg_facts_bus();
 
         for (size_t i = 0; i < n; i++) {
                 LKG_CLEANUP(lkg_closep) int fd = lkg_facts_dir(runtime_fd, components[i].name);
 
                 if (fd < 0)
                         continue;
-                if (*components[i].unit && !tried) {
-                        bus = lkg_facts_bus();
-                        tried = true;
-                }
                 if (bus && *components[i].unit)
                         ask_unit(fd, bus, components[i].unit);
                 lkg_facts_version(fd, components[i].exes, components[i].n_exes);
@@ -294,82 +289,38 @@ void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf)
                        last->ended ? last->sub_state : "running", last->ended ? last->result : "-");
 }
 
-static void read_last(int dirfd, struct lkg_unit_last *ret)
-{
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-
-        *ret = (struct lkg_unit_last){ 0 };
-        if (lkg_fact_read(dirfd, LKG_FACT_END, &text, NULL) >= 0)
-                (void)lkg_unit_last_parse(text, ret);
-}
-
-static void write_last(int dirfd, const struct lkg_unit_last *last)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
-        lkg_unit_last_format(last, &buf);
-        (void)lkg_fact_write(dirfd, LKG_FACT_END, &buf);
-}
-
 /*
  * First the file that others wait for, then our state: if we are killed in between, a repetition has the
  * same result.
  */
 static void record_start(int dirfd, const struct lkg_unit_now *now)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_unit_last last, next = { .pid = (int)now->main_pid, .n_restarts = now->n_restarts };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT, state = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_unit_last last = { 0 },
+                             next = { .pid = (int)now->main_pid, .n_restarts = now->n_restarts };
 
-        read_last(dirfd, &last);
-        if (next.pid == 0) {
-                if (lkg_unit_ended(&last, now))
-                        write_last(dirfd, &last);
-                return;
-        }
-        next.start_time = lkg_process_start_time(next.pid);
-        if (next.start_time == 0)
+        if (lkg_fact_read(dirfd, LKG_FACT_END, &text, NULL) >= 0)
+                (void)lkg_unit_last_parse(text, &last);
+        if (next.pid > 0)
+                next.start_time = lkg_process_start_time(next.pid);
+        if (next.pid > 0 && next.start_time == 0)
                 return; /* it has ended since; we will be notified of that */
-        if (last.pid == next.pid && last.start_time == next.start_time)
+        if (next.pid == 0 && !lkg_unit_ended(&last, now))
+                return;
+        if (next.pid == 0 || (last.pid == next.pid && last.start_time == next.start_time))
                 next = last; /* already judged: this counter is remembered */
         else
                 next.why = lkg_start_why(&last, now->n_restarts);
-        lkg_fact_start_format(&(struct lkg_fact_start){ next.pid, next.start_time, next.why }, &buf);
-        (void)lkg_fact_write(dirfd, LKG_FACT_START, &buf);
-        write_last(dirfd, &next);
+        if (now->main_pid != 0) {
+                lkg_fact_start_format(&(struct lkg_fact_start){ next.pid, next.start_time, next.why }, &buf);
+                (void)lkg_fact_write(dirfd, LKG_FACT_START, &buf);
+        }
+        lkg_unit_last_format(&next, &state);
+        (void)lkg_fact_write(dirfd, LKG_FACT_END, &state);
 }
 
 /* ---- all ---- */
-
-int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n)
-{
-        sd_bus *bus = NULL;
-        int status = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-                struct lkg_unit_now now;
-                int r;
-
-                if (!*components[i].unit)
-                        continue;
-                fd = lkg_facts_dir(runtime_fd, components[i].name);
-                if (fd < 0)
-                        continue;
-                if (!bus)
-                        bus = lkg_facts_bus();
-                r = bus ? lkg_unit_now_query(bus, components[i].unit, &now) : -ENOTCONN;
-                if (r >= 0)
-                        record_start(fd, &now);
-                else
-                        (void)unlinkat(fd, LKG_FACT_START, 0);
-                if (!bus)
-                        status = 1; /* skip the others; the loop removes their facts */
-                if (!bus)
-                        break;
-        }
-        sd_bus_flush_close_unref(bus);
-        return status;
-}
 
 void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *components, size_t n)
 {
@@ -381,13 +332,33 @@ void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *com
         }
 }
 
+void lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n)
+{
+        sd_bus *bus = lkg_facts_bus();
+
+        for (size_t i = 0; bus && i < n; i++) {
+                LKG_CLEANUP(lkg_closep)
+                int fd = *components[i].unit ? lkg_facts_dir(runtime_fd, components[i].name) : -EBADF;
+                struct lkg_unit_now now;
+
+                if (fd >= 0 && lkg_unit_now_query(bus, components[i].unit, &now) >= 0)
+                        record_start(fd, &now);
+                else if (fd >= 0)
+                        (void)unlinkat(fd, LKG_FACT_START, 0);
+        }
+        if (!bus)
+                lkg_starts_unknown(runtime_fd, components, n);
+        sd_bus_flush_close_unref(bus);
+}
+
 /* ---- the loop ---- */
 
 static int run_starts(void *userdata)
 {
         const struct lkg_supervisor *s = userdata;
 
-        return lkg_starts_collect(LKG_HELPER_FIRST_FD, s->settings->components, s->settings->n_components);
+        lkg_starts_collect(LKG_HELPER_FIRST_FD, s->settings->components, s->settings->n_components);
+        return 0;
 }
 
 static int run_rest(void *userdata)

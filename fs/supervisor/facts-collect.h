@@ -44,14 +44,10 @@ void lkg_facts_cancel(struct lkg_supervisor *s);
 
 /* ---- facts-collect.c: in the forked process ---- */
 
-/**
- * lkg_facts_dir() - open `facts/@component` below the private runtime directory, and create it if necessary.
- * Return: descriptor or -errno.
- */
+/** lkg_facts_dir() - open `facts/@component` in the private runtime directory, create it if necessary. Return: descriptor; -errno. */
 int lkg_facts_dir(int runtime_fd, const char *component);
 /** lkg_facts_bus() - the system bus, with a time limit for each call; NULL if there is none. */
 sd_bus *lkg_facts_bus(void);
-
 /**
  * lkg_facts_version() - record the version of the first of @exes that exists in @dirfd, unless it is
  * recorded. A program that users other than root could replace (lkg_judge_program()) is not run: that is
@@ -80,59 +76,35 @@ struct lkg_unit_last {
         char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX]; /* after its end */
 };
 
-/**
- * lkg_unit_now_read() - parse the reply @m to GetAll.
- * Return: 0; -EBADMSG: not a service, or in an unknown form; -errno.
- */
+/** lkg_unit_now_read() - from the reply @m to GetAll. Return: 0; -EBADMSG: not a service, or in an unknown form; -errno. */
 int lkg_unit_now_read(sd_bus_message *m, struct lkg_unit_now *ret);
-/**
- * lkg_unit_now_query() - ask systemd for @name over @bus.
- * Return: 0; -ENOENT: not loaded; another -errno: unknown.
- */
+/** lkg_unit_now_query() - from systemd. Return: the same; -ENOENT: not loaded; another -errno: unknown. */
 int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret);
-/**
- * lkg_start_why() - why a process other than @last (pid 0: none is known) started; @n_restarts: the counter
- * now. Pure.
- */
+/** lkg_start_why() - why a process other than @last (pid 0: none is known) started; @n_restarts: the counter now. Pure. */
 enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_restarts);
 /** lkg_unit_ended() - note in @last how it ended, if @now has that. Return: whether it does. Pure. */
 bool lkg_unit_ended(struct lkg_unit_last *last, const struct lkg_unit_now *now);
 bool lkg_unit_last_parse(const char *text, struct lkg_unit_last *ret); /* Return: whether @text is valid */
 void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf);
-/**
- * lkg_starts_collect() - in the forked process.
- * Return: exit status; if not 0, call lkg_starts_unknown().
- */
-int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n);
+/** lkg_starts_collect() - in the forked process; whoever kills it calls lkg_starts_unknown(). */
+void lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n);
 /** lkg_starts_unknown() - remove facts that may be outdated, because the service manager does not answer. */
 void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *components, size_t n);
 
 /* ---- facts-unit.c: data of the service manager ---- */
-
-struct lkg_unit_file {
-        char *path; /* may contain wildcards */
-        bool optional;
-};
 
 struct lkg_unit {
         struct lkg_strings
                 argv;  /* of the first ExecStart=; as written in the unit, with specifiers resolved */
         bool verbatim; /* ExecStart=:..., nothing is expanded */
         struct lkg_strings environment; /* NAME=VALUE */
-        struct lkg_unit_file *files;    /* EnvironmentFile= */
-        size_t n_files;
+        struct lkg_strings files; /* EnvironmentFile=, may contain wildcards; `-` before it: optional */
 };
 
 void lkg_unit_deinit(struct lkg_unit *unit);
-/**
- * lkg_unit_read() - parse the properties of a service from the reply @m to GetAll.
- * Return: 0; -ENOENT: it has no ExecStart.
- */
+/** lkg_unit_read() - from the reply @m to GetAll. Return: 0; -ENOENT: it has no ExecStart; another -errno. */
 int lkg_unit_read(sd_bus_message *m, struct lkg_unit *ret);
-/**
- * lkg_unit_query() - ask systemd for @name over @bus.
- * Return: 0; -ENOENT: no such unit; another -errno: unknown.
- */
+/** lkg_unit_query() - from systemd. Return: the same; -ENOENT also: no such unit. */
 int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret);
 /**
  * lkg_unit_words() - its command line as the process would get it, without the first word, each word ended
@@ -141,13 +113,11 @@ int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret);
  */
 int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret);
 
-/*
- * ---- facts-unit.c: environment and expansion, systemd.exec(5) and systemd.service(5), "Command lines" ----
- */
+/* ---- facts-unit.c: environment and expansion, systemd.exec(5) and systemd.service(5), "Command lines" ---- */
 
 /**
- * lkg_env_set() - an environment is a list of NAME=VALUE, each name only once: a later value replaces an earlier one; a word that is not an assignment is ignored. Return: 0 or
- * -ENOMEM.
+ * lkg_env_set() - an environment is a list of NAME=VALUE, each name only once: a later value replaces an earlier one; a word that is not
+ * an assignment is ignored. Return: 0 or -ENOMEM.
  */
 int lkg_env_set(struct lkg_strings *env, const char *assignment);
 /** lkg_env_parse() - the text of an EnvironmentFile=. Return: 0 or -ENOMEM. */

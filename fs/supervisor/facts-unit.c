@@ -17,9 +17,7 @@ void lkg_unit_deinit(struct lkg_unit *unit)
 {
         lkg_strings_deinit(&unit->argv);
         lkg_strings_deinit(&unit->environment);
-        for (size_t i = 0; i < unit->n_files; i++)
-                free(unit->files[i].path);
-        free(unit->files);
+        lkg_strings_deinit(&unit->files);
         *unit = (struct lkg_unit){ 0 };
 }
 
@@ -76,21 +74,15 @@ static int read_environment(sd_bus_message *m, void *userdata)
 static int read_files(sd_bus_message *m, void *userdata)
 {
         struct lkg_unit *unit = userdata;
-        int r = sd_bus_message_enter_container(m, 'a', "(sb)");
+        int r = sd_bus_message_enter_container(m, 'a', "(sb)"), optional;
+        const char *path;
 
-        while (r >= 0) {
-                const char *path;
-                int optional;
+        while (r >= 0 && (r = sd_bus_message_read(m, "(sb)", &path, &optional)) > 0) {
+                char *copy = NULL;
 
-                r = sd_bus_message_read(m, "(sb)", &path, &optional);
-                if (r <= 0)
-                        break;
-                if (LKG_GROW(unit->files, unit->n_files) < 0)
-                        return -ENOMEM;
-                unit->files[unit->n_files] = (struct lkg_unit_file){ strdup(path), optional };
-                if (!unit->files[unit->n_files].path)
-                        return -ENOMEM;
-                unit->n_files++;
+                r = asprintf(&copy, "%s%s", optional ? "-" : "", path) < 0
+                            ? -ENOMEM
+                            : lkg_strings_take(&unit->files.items, &unit->files.n_items, copy);
         }
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
@@ -235,24 +227,24 @@ static int read_file(struct lkg_strings *env, const char *path)
         LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         size_t size = 0;
-        int r = fd < 0 ? -errno : lkg_read_file(fd, ENV_BYTES_MAX, &text, &size, NULL);
 
-        return r < 0 ? r : lkg_env_parse(env, text, size);
+        if (fd < 0 || lkg_read_file(fd, ENV_BYTES_MAX, &text, &size, NULL) < 0)
+                return -ENOENT;
+        return lkg_env_parse(env, text, size);
 }
 
-static int read_env_file(struct lkg_strings *env, const struct lkg_unit_file *file)
+/* @pattern: a `-` before it makes it optional */
+static int read_files_like(struct lkg_strings *env, const char *pattern)
 {
+        const int missing = *pattern == '-' ? 0 : -ENOENT;
         glob_t found = { 0 };
-        int r = glob(file->path, GLOB_NOSORT | GLOB_BRACE, NULL, &found);
+        int r = glob(pattern + (*pattern == '-'), GLOB_NOSORT | GLOB_BRACE, NULL, &found);
 
-        if (r != 0) {
-                globfree(&found);
-                return r == GLOB_NOSPACE ? -ENOMEM : file->optional ? 0 : -ENOENT;
-        }
+        if (r != 0)
+                r = r == GLOB_NOSPACE ? -ENOMEM : missing;
         for (size_t i = 0; r == 0 && i < found.gl_pathc; i++) {
                 r = read_file(env, found.gl_pathv[i]);
-                if (r < 0 && r != -ENOMEM)
-                        r = file->optional ? 0 : -ENOENT;
+                r = r == -ENOENT ? missing : r;
         }
         globfree(&found);
         return r;
@@ -265,8 +257,8 @@ int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret)
 
         for (size_t i = 0; r == 0 && i < unit->environment.n_items; i++)
                 r = lkg_env_set(&env, unit->environment.items[i]);
-        for (size_t i = 0; r == 0 && i < unit->n_files; i++)
-                r = read_env_file(&env, &unit->files[i]);
+        for (size_t i = 0; r == 0 && i < unit->files.n_items; i++)
+                r = read_files_like(&env, unit->files.items[i]);
         if (r < 0)
                 return r;
         lkg_buf_append(ret, "", 0);
@@ -280,46 +272,47 @@ int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret)
 
 /* ---- the environment ---- */
 
-static bool is_name_char(char c, bool first)
-{
-        return c == '_' || isalpha((unsigned char)c) || (!first && isdigit((unsigned char)c));
-}
-
 static bool is_assignment(const char *text)
 {
         size_t n = 0;
 
-        while (is_name_char(text[n], n == 0))
+        while (text[n] == '_' || isalpha((unsigned char)text[n]) ||
+               (n > 0 && isdigit((unsigned char)text[n])))
                 n++;
         return n > 0 && text[n] == '=';
 }
 
+/* The place of the value of a variable; NULL: it is not set. */
+static char **find(const struct lkg_strings *env, const char *name, size_t size)
+{
+        for (size_t i = 0; i < env->n_items; i++)
+                if (strncmp(env->items[i], name, size) == 0 && env->items[i][size] == '=')
+                        return &env->items[i];
+        return NULL;
+}
+
+static const char *get(const struct lkg_strings *env, const char *name, size_t size)
+{
+        char **item = find(env, name, size);
+
+        return item ? *item + size + 1 : "";
+}
+
 int lkg_env_set(struct lkg_strings *env, const char *assignment)
 {
-        size_t n = strcspn(assignment, "=") + 1;
-        char *copy;
+        char **earlier, *copy;
 
         if (!is_assignment(assignment))
                 return 0;
         copy = strdup(assignment);
         if (!copy)
                 return -ENOMEM;
-        for (size_t i = 0; i < env->n_items; i++) {
-                if (strncmp(env->items[i], assignment, n) != 0)
-                        continue;
-                free(env->items[i]);
-                env->items[i] = copy;
-                return 0;
-        }
-        return lkg_strings_take(&env->items, &env->n_items, copy);
-}
-
-static const char *get(const struct lkg_strings *env, const char *name, size_t size)
-{
-        for (size_t i = 0; i < env->n_items; i++)
-                if (strncmp(env->items[i], name, size) == 0 && env->items[i][size] == '=')
-                        return env->items[i] + size + 1;
-        return NULL;
+        earlier = find(env, assignment, strcspn(assignment, "="));
+        if (!earlier)
+                return lkg_strings_take(&env->items, &env->n_items, copy);
+        free(*earlier);
+        *earlier = copy;
+        return 0;
 }
 
 /* ---- environment files ---- */
@@ -329,67 +322,37 @@ static bool is_blank(char c)
         return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* A comment continues after a backslash at the end of its line. Return: the position after it. */
-static const char *skip_comment(const char *p, const char *end)
-{
-        for (; p < end && *p != '\n'; p++)
-                if (*p == '\\' && p + 1 < end)
-                        p++;
-        return p;
-}
-
 /*
- * Within quotes. In double quotes a backslash escapes special characters.
- * Return: the position after the end.
+ * Parts in quotes, `"a b" 'c'`, are one value without a blank in between. What begins without a quote goes to the end of the line,
+ * without trailing blanks. In double quotes a backslash escapes special characters. Return: at the line break.
  */
-static const char *quoted(const char *p, const char *end, struct lkg_buf *value)
-{
-        char quote = *p++;
-
-        for (; p < end && *p != quote; p++) {
-                if (quote == '"' && *p == '\\' && p + 1 < end) {
-                        p++;
-                        if (*p == '\n')
-                                continue;
-                        if (!strchr("\"\\`$", *p))
-                                lkg_buf_putc(value, '\\');
-                }
-                lkg_buf_putc(value, *p);
-        }
-        return p < end ? p + 1 : p;
-}
-
-/* An unquoted value: to the end of the line, without trailing blanks. Return: at the line break. */
-static const char *unquoted(const char *p, const char *end, struct lkg_buf *value)
+static const char *parse_value(const char *p, const char *end, struct lkg_buf *value)
 {
         size_t keep = value->size;
+        bool bare = false; /* the part without quotes */
+        char quote = '\0';
 
-        for (; p < end && *p != '\n'; p++) {
-                bool escaped = *p == '\\' && p + 1 < end;
+        for (; p < end && (quote || *p != '\n'); p++) {
+                bool escaped = *p == '\\' && quote != '\'' && p + 1 < end;
 
+                if (quote ? *p == quote : !bare && (*p == '"' || *p == '\'')) {
+                        quote = quote ? '\0' : *p;
+                        continue;
+                }
+                if (!quote && !bare && is_blank(*p))
+                        continue;
+                bare = !quote;
                 p += escaped;
                 if (escaped && *p == '\n')
                         continue;
+                if (escaped && quote && !strchr("\"\\`$", *p))
+                        lkg_buf_putc(value, '\\');
                 lkg_buf_putc(value, *p);
-                if (escaped || !is_blank(*p))
+                if (escaped || quote || !is_blank(*p))
                         keep = value->size;
         }
         if (!lkg_buf_failed(value))
                 value->size = keep;
-        return p;
-}
-
-/* `"a b" 'c'` is one value without a blank in between. Return: at the line break. */
-static const char *parse_value(const char *p, const char *end, struct lkg_buf *value)
-{
-        while (p < end && *p != '\n') {
-                if (is_blank(*p))
-                        p++;
-                else if (*p == '"' || *p == '\'')
-                        p = quoted(p, end, value);
-                else
-                        return unquoted(p, end, value);
-        }
         return p;
 }
 
@@ -400,20 +363,17 @@ int lkg_env_parse(struct lkg_strings *env, const char *text, size_t size)
 
         while (r == 0 && p < end) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf item = LKG_BUF_INIT;
-                const char *name;
+                bool comment;
 
                 while (p < end && (is_blank(*p) || *p == '\n'))
                         p++;
-                if (p == end)
-                        break;
-                if (*p == '#' || *p == ';') {
-                        p = skip_comment(p, end);
-                        continue;
-                }
-                for (name = p; p < end && *p != '=' && *p != '\n'; p++)
-                        if (!is_blank(*p))
+                comment = p < end && (*p == '#' || *p == ';');
+                for (; p < end && (comment || *p != '=') && *p != '\n'; p++)
+                        if (comment)
+                                p += *p == '\\' && p + 1 < end; /* it continues in the next line */
+                        else if (!is_blank(*p))
                                 lkg_buf_putc(&item, *p);
-                if (p == name || p == end || *p == '\n')
+                if (p == end || *p != '=')
                         continue; /* not an assignment */
                 lkg_buf_putc(&item, '=');
                 p = parse_value(p + 1, end, &item);
@@ -448,12 +408,8 @@ static void split(const char *p, struct lkg_buf *ret)
 
 void lkg_exec_expand(const struct lkg_strings *env, const char *word, struct lkg_buf *ret)
 {
-        const char *value;
-
         if (word[0] == '$' && word[1] != '{' && word[1] != '$') {
-                value = get(env, word + 1, strlen(word + 1));
-                if (value)
-                        split(value, ret);
+                split(get(env, word + 1, strlen(word + 1)), ret);
                 return;
         }
         for (const char *p = word; *p; p++) {
@@ -463,8 +419,7 @@ void lkg_exec_expand(const struct lkg_strings *env, const char *word, struct lkg
                         lkg_buf_putc(ret, *p++);
                         /* no defaults: ${A:-b} is not expanded */
                 } else if (*p == '$' && p[1] == '{' && p[2 + n] == '}') {
-                        value = get(env, p + 2, n);
-                        lkg_buf_puts(ret, value ? value : "");
+                        lkg_buf_puts(ret, get(env, p + 2, n));
                         p += 2 + n;
                 } else {
                         lkg_buf_putc(ret, *p);

@@ -216,13 +216,13 @@ static void read_unit(sd_bus_message *m)
         FUZZ_CHECK(unit.argv.n_items > 0);
         for (size_t i = 0; i < unit.argv.n_items; i++)
                 FUZZ_CHECK(unit.argv.items[i]);
-        for (size_t i = 0; i < unit.n_files; i++)
-                FUZZ_CHECK(unit.files[i].path);
-        n_files = unit.n_files;
-        unit.n_files = 0;
+        for (size_t i = 0; i < unit.files.n_items; i++)
+                FUZZ_CHECK(unit.files.items[i]);
+        n_files = unit.files.n_items;
+        unit.files.n_items = 0;
         FUZZ_CHECK(lkg_unit_words(&unit, &words) == 0);
         FUZZ_CHECK(words.size == 0 || words.data[words.size - 1] == '\0');
-        unit.n_files = n_files;
+        unit.files.n_items = n_files;
         lkg_buf_deinit(&words);
         lkg_unit_deinit(&unit);
 }

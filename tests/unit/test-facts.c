@@ -139,6 +139,7 @@ TEST(test_environment_files)
                 { "A=\n", "A=|" },
                 { "nothing\nA=1\n", "A=1|" },
                 { "1A=1\n-=2\n", "" },
+                { "=1\nA=2\n=", "A=2|" },
                 { "A=\"not closed\nB=2\n", "A=not closed\nB=2\n|" },
                 { "KUBELET_KUBEADM_ARGS=\"--max-pods=70 --node-labels=a=b,c=d\"\n",
                   "KUBELET_KUBEADM_ARGS=--max-pods=70 --node-labels=a=b,c=d|" },
@@ -181,22 +182,22 @@ TEST(test_words_of_a_unit)
         char *argv[] = { (char *)(uintptr_t) "/usr/bin/kubelet", (char *)(uintptr_t) "$KUBEADM",
                          (char *)(uintptr_t) "$EXTRA" };
         char *environment[] = { (char *)(uintptr_t) "EXTRA=--v=1", (char *)(uintptr_t) "KUBEADM=--v=9" };
-        struct lkg_unit_file list[] = { { files, false }, { missing, true } };
-        struct lkg_unit unit = {
-                .argv = { argv, 3 }, .environment = { environment, 2 }, .files = list, .n_files = 2
-        };
+        char *list[] = { files, missing };
+        struct lkg_unit unit = { .argv = { argv, 3 },
+                                 .environment = { environment, 2 },
+                                 .files = { list, 2 } };
         struct lkg_buf buf = LKG_BUF_INIT;
 
         assert_int_equal(tmpdir_make(top), 0);
         put(top, "1.env", "KUBEADM=\"--config=/x --max-pods=70\"\n", 0600);
         (void)snprintf(files, sizeof(files), "%s/*.env", top);
-        (void)snprintf(missing, sizeof(missing), "%s/missing", top);
+        (void)snprintf(missing, sizeof(missing), "-%s/missing", top);
         assert_int_equal(lkg_unit_words(&unit, &buf), 0);
         check_words(&buf, "--config=/x|--max-pods=70|--v=1|"); /* the file takes precedence */
         unit.verbatim = true;
         assert_int_equal(lkg_unit_words(&unit, &buf), 0);
         check_words(&buf, "$KUBEADM|$EXTRA|");
-        list[1].optional = false;
+        list[1]++;
         assert_int_equal(lkg_unit_words(&unit, &buf), -ENOENT); /* the unit would not start */
         lkg_buf_deinit(&buf);
         assert_int_equal(tmpdir_remove(top), 0);
@@ -295,8 +296,8 @@ TEST(test_what_the_service_manager_says)
         assert_int_equal(lkg_unit_query(bus, "kubelet.service", &unit), 0);
         assert_int_equal(unit.argv.n_items, 3);
         assert_false(unit.verbatim);
-        assert_int_equal(unit.n_files, 1);
-        assert_true(unit.files[0].optional);
+        assert_int_equal(unit.files.n_items, 1);
+        assert_int_equal(unit.files.items[0][0], '-');
         assert_int_equal(lkg_unit_words(&unit, &buf), 0);
         check_words(&buf, "--max-pods=70|--x|--v=2|");
         lkg_unit_deinit(&unit);
