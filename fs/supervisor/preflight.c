@@ -64,7 +64,7 @@ static const int kept_capabilities[] = {
         CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_MKNOD, CAP_SETFCAP, -1
 };
 
-static int check_privilege(struct lkg_error *err)
+static int check_privilege(struct lkg_supervisor *s, struct lkg_error *err)
 {
         struct utsname name;
         unsigned major = 0, minor = 0;
@@ -88,30 +88,18 @@ static int check_privilege(struct lkg_error *err)
         return 0;
 }
 
-/* realpath(3) for what may be a dead mount: its parent works, and a mount point is never a symlink. */
+/* realpath(3) for what may be a dead mount: without a request to its server. */
 static char *resolve_mount_point(const char *given)
 {
-        char *path = realpath(given, NULL), *parent = NULL;
-        LKG_CLEANUP(lkg_freep) char *copy = NULL;
-        char *slash, *joined = NULL;
+        LKG_CLEANUP(lkg_closep) int fd = open(given, O_PATH | O_CLOEXEC);
+        char link[32], path[PATH_MAX];
+        ssize_t n;
 
-        if (path || (errno != ENOTCONN && errno != ECONNABORTED))
-                return path;
-        copy = strdup(given);
-        if (!copy)
+        if (fd < 0)
                 return NULL;
-        for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
-                copy[n - 1] = '\0';
-        slash = strrchr(copy, '/');
-        if (slash)
-                *slash = '\0';
-        parent = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-        if (!parent)
-                return NULL;
-        if (asprintf(&joined, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, slash ? slash + 1 : copy) < 0)
-                joined = NULL;
-        free(parent);
-        return joined;
+        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, path, sizeof(path));
+        return n < 0 ? NULL : strndup(path, (size_t)n);
 }
 
 static int choose_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
@@ -139,7 +127,8 @@ static int choose_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
         } else if (!S_ISDIR(stx.stx_mode)) {
                 return lkg_fail(err, EX_USAGE, 0, "mount point %s is not a directory.", given);
         }
-        return 0;
+        /* Relative names have been resolved. */
+        return chdir("/") < 0 ? lkg_fail(err, EX_OSERR, errno, "chdir /") : 0;
 }
 
 /* Slashes at the end say nothing. */
@@ -153,7 +142,7 @@ static bool is_in(const char *path, const char *dir)
 }
 
 /* Directories that must not contain each other. */
-static int check_directories(const struct lkg_supervisor *s, struct lkg_error *err)
+static int check_directories(struct lkg_supervisor *s, struct lkg_error *err)
 {
         const struct lkg_settings *settings = s->settings;
         const struct {
@@ -203,15 +192,6 @@ static int resolve_source(struct lkg_supervisor *s, struct lkg_error *err)
         s->settings->source_dir = path;
         s->source.path = s->source.over ? s->mount_point : path;
         return 0;
-}
-
-static int read_settings(struct lkg_supervisor *s, struct lkg_error *err)
-{
-        int r = lkg_settings_read(s, err);
-
-        if (r == 0)
-                r = resolve_source(s, err);
-        return r != 0 ? r : check_directories(s, err);
 }
 
 /* The first entry that belongs neither to root nor to the engine. Return: 1 with @name; 0: none; -errno. */
@@ -322,19 +302,17 @@ static void sync_name(int fd)
 #define LOCK_PAUSE_MS   20
 #define LOCKS_BYTES_MAX (16u << 20) /* of /proc/locks */
 
-/* The pid in the lock file. Return: 0 if there is none; @text is the mount point. */
-static int lock_owner(int fd, char text[static PATH_MAX + 64])
+/* What its holder wrote. Return: the pid; 0 if there is none. */
+static int lock_owner(int fd, char mount_point[static PATH_MAX])
 {
-        ssize_t n = pread(fd, text, PATH_MAX + 63, 0);
-        char *end;
-        int pid;
+        char text[PATH_MAX + 16] = "", rest[PATH_MAX + 16] = "";
+        int pid = 0;
 
-        text[n > 0 ? n : 0] = '\0';
-        pid = (int)strtol(text, &end, 10);
-        end += strspn(end, " ");
-        end[strcspn(end, "\n")] = '\0';
-        memmove(text, end, strlen(end) + 1);
-        return pid > 0 && *text ? pid : 0;
+        if (pread(fd, text, sizeof(text) - 1, 0) <= 0 || sscanf(text, "%d %[^\n]", &pid, rest) != 2 ||
+            pid < 0)
+                return 0;
+        (void)snprintf(mount_point, PATH_MAX, "%s", rest);
+        return pid;
 }
 
 /* The holder according to the kernel (proc_locks(5)). 0: none is visible. */
@@ -349,14 +327,13 @@ static int lock_holder(int fd)
                 return 0;
         rest = text;
         while ((line = strsep(&rest, "\n"))) {
-                unsigned major_number, minor_number;
+                unsigned device[2];
                 unsigned long inode;
                 int pid;
 
-                if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major_number, &minor_number,
-                           &inode) == 4 &&
-                    inode == st.st_ino && major_number == major(st.st_dev) &&
-                    minor_number == minor(st.st_dev))
+                if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%lu", &pid, &device[0], &device[1], &inode) ==
+                            4 &&
+                    inode == st.st_ino && makedev(device[0], device[1]) == st.st_dev)
                         return pid > 0 ? pid : 0;
         }
         return 0;
@@ -367,32 +344,28 @@ static int lock_holder(int fd)
  * time until execve(2); or a compromised one that took it.
  * Return: whether to try again.
  */
-static bool owner_is_gone(int fd, unsigned n_tries)
+static bool owner_is_gone(int fd, int owner, unsigned n_tries)
 {
-        char text[PATH_MAX + 64];
-        int pid = lock_owner(fd, text);
-        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
+        LKG_CLEANUP(lkg_closep) int pidfd = owner > 0 ? pidfd_open(owner, 0) : -EBADF;
 
-        if (n_tries > LOCK_TRIES || pid == 0 || (pidfd >= 0 && !lkg_wait_pidfd(pidfd, 0)))
+        if (n_tries > LOCK_TRIES || owner == 0 || (pidfd >= 0 && !lkg_wait_pidfd(pidfd, 0)))
                 return false;
-        if (n_tries < LOCK_TRIES) {
-                (void)poll(NULL, 0, LOCK_PAUSE_MS);
-                return true;
-        }
-        return lkg_end_unrecorded(lock_holder(fd));
+        if (n_tries == LOCK_TRIES)
+                return lkg_end_unrecorded(lock_holder(fd));
+        (void)poll(NULL, 0, LOCK_PAUSE_MS);
+        return true;
 }
 
-static int locked_by_other(int fd, const char *path, const char *what, struct lkg_error *err)
+static int locked_by_other(int owner, const char *mount_point, const char *dir, const char *what,
+                           struct lkg_error *err)
 {
-        char mount_point[PATH_MAX + 64];
-        int pid = lock_owner(fd, mount_point);
-
-        if (pid > 0)
-                return lkg_fail(err, EX_UNAVAILABLE, 0,
-                                "another lkgfsd (pid %d) already serves %s with this %s (%s is locked).",
-                                pid, mount_point, what, path);
-        return lkg_fail(err, EX_UNAVAILABLE, 0, "another lkgfsd already uses this %s (%s is locked).", what,
-                        path);
+        if (owner > 0)
+                return lkg_fail(
+                        err, EX_UNAVAILABLE, 0,
+                        "another lkgfsd (pid %d) already serves %s with this %s (%s/lock is locked).", owner,
+                        mount_point, what, dir);
+        return lkg_fail(err, EX_UNAVAILABLE, 0, "another lkgfsd already uses this %s (%s/lock is locked).",
+                        what, dir);
 }
 
 /*
@@ -407,72 +380,65 @@ static bool still_named(int fd, int dirfd, const char *name)
                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* The engine may write to both directories, and must not prevent the next start. */
-static int put_aside(int dirfd)
-{
-        int r = lkg_put_aside(dirfd, "lock");
-
-        return r < 0 ? r : -EAGAIN;
-}
-
+/* The engine may write to both directories, and must not prevent the next start: what is not a file is put aside. */
 static int open_lock_file(int dirfd, int flags)
 {
-        LKG_CLEANUP(lkg_closep)
-        int fd = openat(dirfd, "lock", flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-        struct stat st;
+        for (unsigned i = 0; i < 2; i++) {
+                LKG_CLEANUP(lkg_closep)
+                int fd = openat(dirfd, "lock", flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+                struct stat st;
+                int r;
 
-        if (fd < 0)
-                return errno == ELOOP || errno == EISDIR || errno == ENXIO ? put_aside(dirfd) : -errno;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        return S_ISREG(st.st_mode) ? LKG_STEAL_FD(fd) : put_aside(dirfd);
-}
-
-/* A read-only file system can be locked, too: its stored state is still used. */
-static int open_lock(int dirfd, bool *ret_read_only)
-{
-        int fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
-
-        if (fd == -EAGAIN)
-                fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
-        *ret_read_only = fd == -EROFS;
-        return *ret_read_only ? open_lock_file(dirfd, O_RDONLY) : fd;
+                if (fd < 0 && errno != ELOOP && errno != EISDIR && errno != ENXIO)
+                        return -errno;
+                if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+                        return lkg_lift_fd(LKG_STEAL_FD(fd));
+                r = lkg_put_aside(dirfd, "lock");
+                if (r < 0)
+                        return r;
+        }
+        return -EAGAIN;
 }
 
 /*
- * Lock the file `lock` of @dirfd, or report its holder.
+ * Lock the file `lock` of @dirfd, or report its holder. A read-only file system can be locked, too: its stored state is still used.
  * @what: "state directory", for a message
  * @ret:  the descriptor that holds it; unchanged if the file system is read-only and there is no such file
  */
 static int take_lock(const struct lkg_supervisor *s, int dirfd, const char *dir, const char *what, int *ret,
                      struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        char mount_point[PATH_MAX];
         bool read_only = false;
 
-        if (asprintf(&path, "%s/lock", dir) < 0)
-                return lkg_fail(err, EX_OSERR, ENOMEM, "lock %s", dir);
         for (unsigned n_tries = 0;; n_tries++) {
-                fd = open_lock(dirfd, &read_only);
+                int owner;
+
+                fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
+                read_only = fd == -EROFS;
+                if (read_only)
+                        fd = open_lock_file(dirfd, O_RDONLY);
                 if (fd == -ENOENT)
                         return 0; /* never used and not writable: two lkgfsd cannot interfere here */
-                fd = fd < 0 ? fd : lkg_lift_fd(fd);
                 if (fd < 0)
-                        return lkg_fail(err, EX_IOERR, -fd, "open %s", path);
-                if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-                        if (errno != EWOULDBLOCK)
-                                return lkg_fail(err, EX_IOERR, errno, "lock %s", path);
-                        if (!owner_is_gone(fd, n_tries))
-                                return locked_by_other(fd, path, what, err);
-                } else if (still_named(fd, dirfd, "lock"))
-                        break;
+                        return lkg_fail(err, EX_IOERR, -fd, "open %s/lock", dir);
+                if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+                        if (still_named(fd, dirfd, "lock"))
+                                break;
+                } else if (errno != EWOULDBLOCK) {
+                        return lkg_fail(err, EX_IOERR, errno, "lock %s/lock", dir);
+                } else {
+                        owner = lock_owner(fd, mount_point);
+                        if (!owner_is_gone(fd, owner, n_tries))
+                                return locked_by_other(owner, mount_point, dir, what, err);
+                }
                 fd = lkg_close(fd);
         }
         /* For the error message of another lkgfsd only. */
         if (!read_only &&
             (ftruncate(fd, 0) < 0 || dprintf(fd, "%d %s\n", (int)getpid(), s->mount_point) < 0))
-                return lkg_fail(err, EX_IOERR, errno, "write %s", path);
+                return lkg_fail(err, EX_IOERR, errno, "write %s/lock", dir);
         *ret = LKG_STEAL_FD(fd);
         return 0;
 }
@@ -483,27 +449,35 @@ static int lock_directories(struct lkg_supervisor *s, struct lkg_error *err)
 {
         const struct lkg_settings *settings = s->settings;
         bool made_state = access(settings->state_dir, F_OK) < 0;
-        int r;
+        int r = 0;
 
         s->dirs.made_runtime = access(settings->runtime_dir, F_OK) < 0;
         if (asprintf(&s->dirs.private_path, "%s/" LKG_PRIVATE_DIR, settings->runtime_dir) < 0) {
                 s->dirs.private_path = NULL;
                 return lkg_fail(err, EX_OSERR, ENOMEM, "runtime directory");
         }
-        r = open_directory(settings, "stateDir", settings->state_dir, 0700, &s->dirs.state, err);
+        const struct {
+                const char *setting, *path;
+                const struct lkg_settings *owners; /* NULL: root only */
+                mode_t mode;
+                int *fd, *lock;
+                const char *what;
+        } rows[] = {
+                { "stateDir", settings->state_dir, settings, 0700, &s->dirs.state, &s->dirs.state_lock,
+                  "state directory" },
+                { "runtimeDir", settings->runtime_dir, NULL, 0755, &s->dirs.records, NULL, NULL },
+                { "runtimeDir", s->dirs.private_path, settings, 0700, &s->dirs.runtime,
+                  &s->dirs.runtime_lock, "runtime directory" },
+        };
+
+        for (size_t i = 0; r == 0 && i < LKG_ARRAY_SIZE(rows); i++)
+                r = open_directory(rows[i].owners, rows[i].setting, rows[i].path, rows[i].mode, rows[i].fd,
+                                   err);
         if (r == 0 && made_state)
                 sync_name(s->dirs.state);
-        if (r == 0)
-                r = open_directory(NULL, "runtimeDir", settings->runtime_dir, 0755, &s->dirs.records, err);
-        if (r == 0)
-                r = open_directory(settings, "runtimeDir", s->dirs.private_path, 0700, &s->dirs.runtime,
-                                   err);
-        if (r == 0)
-                r = take_lock(s, s->dirs.state, settings->state_dir, "state directory", &s->dirs.state_lock,
-                              err);
-        if (r == 0)
-                r = take_lock(s, s->dirs.runtime, s->dirs.private_path, "runtime directory",
-                              &s->dirs.runtime_lock, err);
+        for (size_t i = 0; r == 0 && i < LKG_ARRAY_SIZE(rows); i++)
+                if (rows[i].lock)
+                        r = take_lock(s, *rows[i].fd, rows[i].path, rows[i].what, rows[i].lock, err);
         return r;
 }
 
@@ -611,22 +585,6 @@ void lkg_preflight_cleanup(struct lkg_supervisor *s)
  * folder, if they belong to the same user: a user who can replace them could have replaced lkgfsd as well.
  */
 
-static int own_directory(char dir[static PATH_MAX], struct stat *ret_st, struct lkg_error *err)
-{
-        ssize_t n = readlink("/proc/self/exe", dir, PATH_MAX - 1);
-        char *slash;
-
-        if (n < 0)
-                return lkg_fail(err, EX_UNAVAILABLE, errno, "/proc is needed: readlink /proc/self/exe");
-        dir[n] = '\0';
-        if (stat("/proc/self/exe", ret_st) < 0)
-                return lkg_fail(err, EX_UNAVAILABLE, errno, "stat /proc/self/exe");
-        slash = strrchr(dir, '/');
-        if (slash)
-                *slash = '\0';
-        return 0;
-}
-
 static bool trusted_sibling(const char *path, const struct stat *self)
 {
         struct stat st;
@@ -642,25 +600,28 @@ static int find_programs(struct lkg_supervisor *s, struct lkg_error *err)
         } programs[] = { [LKG_CHILD_ENGINE] = { "core/engine", "lkgfs-engine" },
                          [LKG_CHILD_SERVER] = { "fs/server", "lkgfs-fs" },
                          [LKG_CHILD_NOTIFIER] = { "fs/notifier", "lkgfs-notify" } };
-        static const char tail[] = "/fs/supervisor";
-        char dir[PATH_MAX], *top;
-        struct stat self;
-        int r = own_directory(dir, &self, err);
+        static const char self[] = "/proc/self/exe", folder[] = "/fs/supervisor";
+        char exe[PATH_MAX] = "", *tail;
+        struct stat st;
 
-        if (r != 0)
-                return r;
-        top = strcmp(dir, LKG_SBINDIR) != 0 && strlen(dir) >= sizeof(tail) ? dir + strlen(dir) - strlen(tail)
-                                                                           : NULL;
-        if (top && strcmp(top, tail) == 0)
-                *top = '\0'; /* the build folder */
+        if (readlink(self, exe, sizeof(exe) - 1) < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, errno, "/proc is needed: readlink %s", self);
+        if (stat(self, &st) < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, errno, "stat %s", self);
+        tail = strrchr(exe, '/');
+        if (tail)
+                *tail = '\0';
+        tail = strlen(exe) > strlen(folder) ? exe + strlen(exe) - strlen(folder) : exe;
+        if (strcmp(tail, folder) == 0)
+                *tail = '\0'; /* the build folder */
         else
-                top = NULL;
+                *exe = '\0';
         for (size_t i = 0; i < LKG_ARRAY_SIZE(programs); i++) {
                 char **path = &s->programs[i];
 
-                if (top && asprintf(path, "%s/%s/%s", dir, programs[i].folder, programs[i].name) < 0)
+                if (*exe && asprintf(path, "%s/%s/%s", exe, programs[i].folder, programs[i].name) < 0)
                         *path = NULL;
-                if (*path && trusted_sibling(*path, &self))
+                if (*path && trusted_sibling(*path, &st))
                         continue;
                 free(*path);
                 if (asprintf(path, "%s/%s", LKG_LIBEXECDIR, programs[i].name) < 0)
@@ -675,10 +636,13 @@ static int find_programs(struct lkg_supervisor *s, struct lkg_error *err)
 /* ---- all ---- */
 
 /* Only the default configuration file may be missing, not one that was named. */
-static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
+static int choose_config(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_freep) char *cwd = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+        const char *path = s->options->config;
+        LKG_CLEANUP(lkg_freep) char *cwd = path && path[0] != '/' ? getcwd(NULL, 0) : NULL;
 
+        if (!path)
+                return 0;
         if (path[0] != '/' && !cwd)
                 return lkg_fail(err, EX_IOERR, errno, "current directory");
         if (asprintf(&s->config, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", path) < 0) {
@@ -695,12 +659,15 @@ static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_
  * leave it for the named one, before anything else; our children are started in the namespace that we came
  * from.
  */
-static int change_namespace(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
+static int change_namespace(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int ours = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-        LKG_CLEANUP(lkg_closep) int there = open(path, O_RDONLY | O_CLOEXEC);
+        const char *path = s->options->mount_namespace;
+        LKG_CLEANUP(lkg_closep) int ours = path ? open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC) : -EBADF;
+        LKG_CLEANUP(lkg_closep) int there = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
         int lifted;
 
+        if (!path)
+                return 0;
         if (ours < 0 || there < 0)
                 return lkg_fail(err, EX_UNAVAILABLE, errno, "mount namespace %s", path);
         if (setns(there, CLONE_NEWNS) < 0)
@@ -714,20 +681,14 @@ static int change_namespace(struct lkg_supervisor *s, const char *path, struct l
 
 int lkg_preflight(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        int r = check_privilege(err);
+        static int (*const checks[])(struct lkg_supervisor * s, struct lkg_error * err) = {
+                check_privilege,    change_namespace,  choose_config,  find_programs,
+                choose_mount_point, lkg_settings_read, resolve_source, check_directories,
+        };
+        int r = 0;
 
-        if (r == 0 && s->options->mount_namespace)
-                r = change_namespace(s, s->options->mount_namespace, err);
-        if (r == 0 && s->options->config)
-                r = choose_config(s, s->options->config, err);
-        if (r == 0)
-                r = choose_mount_point(s, err);
-        if (r == 0 && chdir("/") < 0)
-                r = lkg_fail(err, EX_OSERR, errno, "chdir /");
-        if (r == 0)
-                r = find_programs(s, err);
-        if (r == 0)
-                r = read_settings(s, err);
+        for (size_t i = 0; r == 0 && i < LKG_ARRAY_SIZE(checks); i++)
+                r = checks[i](s, err);
         if (r != 0)
                 return r;
         return s->options->fake ? lkg_preflight_occupied(s, err) : lock_directories(s, err);
