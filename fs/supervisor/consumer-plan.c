@@ -129,11 +129,6 @@ static void parse_line(const char *key, uint64_t n, uint64_t now_ns, struct lkg_
         for (size_t i = 0; i < LKG_ARRAY_SIZE(numbers); i++)
                 if (strcmp(key, numbers[i].key) == 0)
                         *(uint64_t *)(void *)((char *)plan + numbers[i].offset) = n;
-        if (strcmp(key, "running_retries") == 0 &&
-            plan->generation == 0) { /* an earlier build planned it again at its end */
-                plan->generation = plan->running_generation;
-                plan->n_retries = n + 1;
-        }
         if (strcmp(key, "asked_ns") == 0 && plan->n_asked < LKG_PLAN_ASKED_MAX && n <= now_ns &&
             n >= last_ns)
                 plan->asked_ns[plan->n_asked++] = n;
@@ -146,25 +141,17 @@ void lkg_plan_parse(const char *text, const char *boot_id, uint64_t now_ns, uint
 
         memset(ret, 0, sizeof(*ret));
         while (*text) {
-                char line[96];
-                size_t n = strcspn(text, "\n");
-                const char *value;
+                char key[32], value[64];
                 uint64_t number;
-                char *equals;
 
-                if (n < sizeof(line)) {
-                        memcpy(line, text, n);
-                        line[n] = '\0';
-                        equals = strchr(line, '=');
-                        value = equals ? equals + 1 : "";
-                        if (equals)
-                                *equals = '\0';
-                        if (strcmp(line, "boot_id") == 0)
+                if (sscanf(text, "%31[^=\n]=%63[^\n]", key, value) == 2) {
+                        if (strcmp(key, "boot_id") == 0)
                                 this_boot = *boot_id && strcmp(value, boot_id) == 0;
                         else if (this_boot && parse_number(value, &number))
-                                parse_line(line, number, now_ns, ret);
+                                parse_line(key, number, now_ns, ret);
                 }
-                text += n + (text[n] == '\n');
+                text += strcspn(text, "\n");
+                text += *text == '\n';
         }
         if (ret->not_before_ns > now_ns + jitter_ns)
                 ret->not_before_ns = now_ns + jitter_ns;

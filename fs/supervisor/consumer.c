@@ -24,7 +24,7 @@
 
 struct entry {
         struct lkg_consumer *consumer;                  /* borrowed */
-        const struct lkg_settings_component *component; /* borrowed from the settings; NULL = unused */
+        const struct lkg_settings_component *component; /* borrowed from the settings */
         int dirfd;
         struct lkg_plan plan;
         struct lkg_helper helper;
@@ -41,7 +41,7 @@ struct lkg_consumer {
         const struct lkg_settings *settings; /* borrowed */
         bool enabled;
         char boot_id[LKG_BOOT_ID_MAX];
-        struct entry entries[LKG_COMPONENTS_MAX]; /* in any order */
+        struct entry *entries[LKG_COMPONENTS_MAX]; /* as in the settings; NULL: it cannot be restarted */
 };
 
 static void arm(struct entry *e);
@@ -217,21 +217,14 @@ static void arm(struct entry *e)
 
 /* ---- components ---- */
 
-static struct entry *find(struct lkg_consumer *c, const struct lkg_settings_component *component)
-{
-        struct entry *e = c->entries;
-
-        while (e < c->entries + LKG_ARRAY_SIZE(c->entries) && e->component != component)
-                e++;
-        return e < c->entries + LKG_ARRAY_SIZE(c->entries) ? e : NULL;
-}
-
 static void end_entry(struct entry *e)
 {
+        if (!e)
+                return;
         lkg_timer_stop(&e->timer);
         lkg_helper_cancel(&e->helper);
         lkg_close(e->dirfd);
-        e->component = NULL;
+        free(e);
 }
 
 static void load_plan(struct entry *e)
@@ -250,17 +243,21 @@ static void load_plan(struct entry *e)
                         lkg_plan_end(&e->plan, /* done= */ false) ? "; it is asked for again" : "");
 }
 
-/* Return: 0; -errno: not a reason to stop serving the view, nor for the others. */
-static int begin_entry(struct lkg_consumer *c, const struct lkg_settings_component *component)
+/* NULL is no reason to stop serving the view, nor for the others. */
+static struct entry *begin_entry(struct lkg_consumer *c, const struct lkg_settings_component *component)
 {
-        struct entry *e = find(c, NULL);
-        int dirfd = e ? lkg_lift_fd(lkg_facts_dir(c->runtime_fd, component->name)) : -ENOSPC;
+        int dirfd = lkg_lift_fd(lkg_facts_dir(c->runtime_fd, component->name));
+        struct entry *e = dirfd < 0 ? NULL : calloc(1, sizeof(*e));
 
-        if (dirfd < 0)
-                return dirfd;
+        if (!e) {
+                lkg_log_error("%s cannot be restarted: %s", component->name,
+                              strerror(dirfd < 0 ? -dirfd : ENOMEM));
+                lkg_close(dirfd);
+                return NULL;
+        }
         *e = (struct entry){ .consumer = c, .component = component, .dirfd = dirfd };
         load_plan(e);
-        return 0;
+        return e;
 }
 
 static void adapt(struct entry *e)
@@ -274,42 +271,42 @@ static void adapt(struct entry *e)
         (void)unlinkat(e->dirfd, LKG_FACT_PLAN, 0);
 }
 
-static const struct lkg_settings_component *named(const struct lkg_settings *settings, const char *name)
+/* The entry of a component of this name, which is no longer in the list. */
+static struct entry *take(struct entry *entries[static LKG_COMPONENTS_MAX], const char *name)
 {
-        for (size_t i = 0; i < settings->n_components; i++)
-                if (strcmp(settings->components[i].name, name) == 0)
-                        return &settings->components[i];
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
+                if (entries[i] && strcmp(entries[i]->component->name, name) == 0)
+                        return LKG_STEAL(entries[i]);
         return NULL;
 }
 
 void lkg_consumer_configure(struct lkg_consumer *c, const struct lkg_settings *settings)
 {
+        struct entry *before[LKG_COMPONENTS_MAX];
+
+        memcpy(before, c->entries, sizeof(before));
+        memset(c->entries, 0, sizeof(c->entries));
         c->settings = settings;
-        for (struct entry *e = c->entries; e < c->entries + LKG_ARRAY_SIZE(c->entries); e++) {
-                const struct lkg_settings_component *new =
-                        e->component ? named(settings, e->component->name) : NULL;
-
-                if (e->component && !new)
-                        end_entry(e);
-                e->component = new;
-        }
-        for (size_t i = 0; i < settings->n_components; i++) {
+        for (size_t i = 0; i < settings->n_components && i < LKG_COMPONENTS_MAX; i++) {
                 const struct lkg_settings_component *component = &settings->components[i];
-                int r = find(c, component) ? 0 : begin_entry(c, component);
+                struct entry *e = take(before, component->name);
 
-                if (r < 0)
-                        lkg_log_error("%s cannot be restarted: %s", component->name, strerror(-r));
-                else
-                        adapt(find(c, component));
+                c->entries[i] = e = e ? e : begin_entry(c, component);
+                if (!e)
+                        continue;
+                e->component = component;
+                adapt(e);
         }
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
+                end_entry(before[i]);
 }
 
 void lkg_consumer_enable(struct lkg_consumer *c)
 {
         c->enabled = true;
-        for (struct entry *e = c->entries; e < c->entries + LKG_ARRAY_SIZE(c->entries); e++)
-                if (e->component && is_restarted(e))
-                        arm(e);
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
+                if (c->entries[i] && is_restarted(c->entries[i]))
+                        arm(c->entries[i]);
 }
 
 /* ---- requests ---- */
@@ -328,8 +325,7 @@ static uint64_t jitter_ns(const struct lkg_consumer *c, const char *component)
 
 void lkg_consumer_request(struct lkg_consumer *c, uint32_t index, uint64_t generation, bool remote)
 {
-        struct entry *e =
-                index < c->settings->n_components ? find(c, &c->settings->components[index]) : NULL;
+        struct entry *e = index < LKG_COMPONENTS_MAX ? c->entries[index] : NULL;
         const struct lkg_log_fields fields = e ? fields_of(e, generation) : (struct lkg_log_fields){ 0 };
         uint64_t delay_ns;
 
@@ -365,11 +361,8 @@ struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd, const str
 
 struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *c)
 {
-        if (!c)
-                return NULL;
-        for (struct entry *e = c->entries; e < c->entries + LKG_ARRAY_SIZE(c->entries); e++)
-                if (e->component)
-                        end_entry(e);
+        for (size_t i = 0; c && i < LKG_COMPONENTS_MAX; i++)
+                end_entry(c->entries[i]);
         free(c);
         return NULL;
 }
@@ -407,17 +400,6 @@ static void put_reason(struct lkg_buf *report, const char *fmt, ...)
 }
 
 /* ---- hook ---- */
-
-/* Return: 0 or -errno, with the reason in @report. */
-static int check_program(const char *path, struct lkg_buf *report)
-{
-        struct lkg_error err = { 0 };
-        int r = lkg_judge_program(path, NULL, &err);
-
-        if (r < 0)
-                put_reason(report, "%s", err.message);
-        return r;
-}
 
 struct hook {
         const struct lkg_settings_component *component;
@@ -460,7 +442,7 @@ static void put_output(const struct lkg_job_output *output, struct lkg_buf *repo
                 lkg_buf_puts(report, "(more output left out)\n");
 }
 
-/* Return: whether it succeeded; if not, the reason is in @report. */
+/* The reason, empty if it succeeded. Return: whether it did. */
 static bool judge_end(int r, int status, uint64_t limit_ns, struct lkg_buf *report)
 {
         if (r == -ETIMEDOUT)
@@ -470,11 +452,11 @@ static bool judge_end(int r, int status, uint64_t limit_ns, struct lkg_buf *repo
                 put_reason(report, "start it: %s", strerror(-r));
         else if (WIFSIGNALED(status))
                 put_reason(report, "it was killed by signal %d", WTERMSIG(status));
-        else if (WEXITSTATUS(status) != 0)
+        else if (status != 0)
                 put_reason(report, "exit status %d", WEXITSTATUS(status));
         else
-                put_reason(report, "%s", "");
-        return r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+                lkg_buf_putc(report, '\n');
+        return r == 0 && status == 0;
 }
 
 bool lkg_restart_hook(const struct lkg_settings_component *component, uint64_t generation, uint64_t limit_ns,
@@ -484,15 +466,15 @@ bool lkg_restart_hook(const struct lkg_settings_component *component, uint64_t g
         const struct lkg_job_spec spec = { .run = become_hook, .userdata = &hook };
         char printed[LKG_RESTART_OUTPUT_LINES * (LKG_RESTART_LINE_MAX + 1)];
         struct lkg_job_output output = { .data = printed, .max = sizeof(printed) };
+        struct lkg_error err = { .message = "no program is configured" };
         int r, status = 0;
         bool done;
 
-        if (component->n_restart_argv == 0) {
-                put_reason(report, "no program is configured");
+        if (component->n_restart_argv == 0 ||
+            lkg_judge_program(component->restart_argv[0], NULL, &err) < 0) {
+                put_reason(report, "%s", err.message);
                 return false;
         }
-        if (check_program(component->restart_argv[0], report) < 0)
-                return false;
         r = lkg_job_run(&spec, limit_ns, &output, &output, &status);
         done = judge_end(r, status, limit_ns, report);
         put_output(&output, report);
@@ -564,23 +546,16 @@ bool lkg_restart_unit(const char *unit, uint64_t limit_ns, struct lkg_buf *repor
         LKG_CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         uint64_t deadline_ns = lkg_boottime_ns() + limit_ns;
         struct job job = { "", "" };
-        int r;
+        int r = bus ? ask_restart(bus, unit, &job, &error) : 0;
 
-        if (!bus) {
+        if (!bus)
                 put_reason(report, "the system bus cannot be reached");
-                return false;
-        }
-        r = ask_restart(bus, unit, &job, &error);
-        if (r < 0) {
+        else if (r < 0)
                 put_reason(report, "%s: %s", unit, error.message ? error.message : strerror(-r));
-                return false;
-        }
-        r = await_job(bus, &job, deadline_ns);
-        /* The restart is in progress; if its result is unknown, do not request another one. */
-        if (r < 0 || strcmp(job.result, "done") == 0 || strcmp(job.result, "skipped") == 0) {
-                put_reason(report, "%s", "");
-                return true;
-        }
-        put_reason(report, "%s: the job ended with '%s'", unit, job.result);
+        else if (await_job(bus, &job, deadline_ns) == 0 && strcmp(job.result, "done") != 0 &&
+                 strcmp(job.result, "skipped") != 0)
+                put_reason(report, "%s: the job ended with '%s'", unit, job.result);
+        else /* in progress, if its result is unknown: do not request another one */
+                return judge_end(0, 0, 0, report);
         return false;
 }

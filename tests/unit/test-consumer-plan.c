@@ -208,10 +208,6 @@ TEST(test_a_successor_goes_on)
         assert_string_equal(copy, text);
         assert_true(lkg_plan_end(again, false));
         assert_int_equal(lkg_plan_due(again, &limits), 1020 * S);
-        lkg_plan_parse("boot_id=" BOOT "\nrunning_generation=7\nrunning_retries=0\n", BOOT, 1000 * S,
-                       300 * S, again); /* of an earlier build */
-        assert_true(lkg_plan_end(again, false));
-        assert_int_equal(lkg_plan_begin(again, 1000 * S), 7);
         lkg_plan_parse(text, "another boot", 1000 * S, 300 * S, again); /* the component has started since */
         assert_false(again->generation || again->running_generation);
         assert_int_equal(again->n_asked, 0);
