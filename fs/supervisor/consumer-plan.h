@@ -38,31 +38,19 @@ struct lkg_plan {
 
 /** lkg_plan_request() - plan a restart. @delay_ns: the jitter of a remote change, else 0. */
 void lkg_plan_request(struct lkg_plan *plan, uint64_t generation, uint64_t delay_ns, uint64_t now_ns);
-/**
- * lkg_plan_withdraw() - a planned restart is no longer needed; a running one is not repeated if it fails.
- */
+/** lkg_plan_withdraw() - a planned restart is no longer needed; a running one is not repeated if it fails. */
 void lkg_plan_withdraw(struct lkg_plan *plan);
-/**
- * lkg_plan_due() - when to restart it; LKG_PLAN_NEVER if nothing is planned or one is running. May be in the
- * past.
- */
+/** lkg_plan_due() - when to restart it, maybe in the past; LKG_PLAN_NEVER if nothing is planned or one is running. */
 uint64_t lkg_plan_due(const struct lkg_plan *plan, const struct lkg_plan_limits *limits);
 /** lkg_plan_begin() - the planned restart is requested now. Return: its generation. */
 uint64_t lkg_plan_begin(struct lkg_plan *plan, uint64_t now_ns);
 /** lkg_plan_end() - the running restart has finished or failed, or nobody knows. Return: whether one is planned. */
 bool lkg_plan_end(struct lkg_plan *plan, bool done);
 
-/**
- * lkg_plan_jitter_ns() - how long this node waits before it restarts @component for a remote change.
- *
- * Always the same for the same two names, spread evenly over [0, @jitter_ms). Return: ns.
- */
+/** lkg_plan_jitter_ns() - this node's wait for a remote change: always the same for the two names, evenly in [0, @jitter_ms). */
 uint64_t lkg_plan_jitter_ns(const char *node, const char *component, uint32_t jitter_ms);
 
-/**
- * lkg_plan_format() - write `key=value` lines; the times are valid for @boot_id only. Failure is sticky in
- * @buf.
- */
+/** lkg_plan_format() - write `key=value` lines; the times are valid for @boot_id only. Failure is sticky in @buf. */
 void lkg_plan_format(const struct lkg_plan *plan, const char *boot_id, struct lkg_buf *buf);
 /**
  * lkg_plan_parse() - read what lkg_plan_format() wrote; @ret is empty if that was in another boot, because
@@ -75,8 +63,5 @@ void lkg_plan_parse(const char *text, const char *boot_id, uint64_t now_ns, uint
                     struct lkg_plan *ret);
 
 #define LKG_RESTARTS_LINES_MAX 20u
-/**
- * lkg_restarts_append() - write the last lines of @old (may be NULL) and @line, at most
- * LKG_RESTARTS_LINES_MAX, to @buf.
- */
+/** lkg_restarts_append() - the last lines of @old (may be NULL) and @line, at most LKG_RESTARTS_LINES_MAX, to @buf. */
 void lkg_restarts_append(const char *old, const char *line, struct lkg_buf *buf);

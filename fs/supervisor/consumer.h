@@ -12,9 +12,8 @@
  *                   and again, with the same time, after it (`done` or `failed: reason`).
  *     restarts      at most 20 lines `RFC3339 POLICY GENERATION RESULT`, newest last: one when a restart has
  *                   been carried out, or has failed.
- *     restart-plan our own state, so that a successor can continue with it: consumer-plan.h. A restart
- *     during which we were killed
- *                   counts as failed, so it is repeated.
+ *     restart-plan  our own state, so that a successor can continue with it: consumer-plan.h. A restart during which we
+ *                   were killed counts as failed, so it is repeated.
  */
 #pragma once
 
@@ -25,10 +24,8 @@
 struct lkg_consumer;
 
 /**
- * lkg_consumer_new() - create one; nothing is restarted before lkg_consumer_enable().
- * @event:      borrowed
- * @runtime_fd: the private runtime directory; borrowed, at LKG_FD_BASE or above
- * @settings:   as in lkg_consumer_configure()
+ * lkg_consumer_new() - create one; nothing is restarted before lkg_consumer_enable(). Everything is borrowed.
+ * @runtime_fd: the private runtime directory, at LKG_FD_BASE or above
  *
  * Return: NULL: out of memory.
  */
@@ -37,8 +34,7 @@ struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd, const str
 struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *consumer);
 
 /**
- * lkg_consumer_configure() - set the components, in the engine's order; plans are kept by name. Those that an earlier lkgfsd left are
- * read when their component is first seen.
+ * lkg_consumer_configure() - set the components, in the engine's order; plans are kept by name, also those that an earlier lkgfsd left.
  * @settings: borrowed until the next call
  */
 void lkg_consumer_configure(struct lkg_consumer *consumer, const struct lkg_settings *settings);

@@ -198,18 +198,13 @@ struct lkg_supervisor {
 
 /* preflight.c: part of the start */
 /**
- * lkg_preflight() - all that can be wrong before anything is touched; then create and lock the directories: from then on no other lkgfsd
- * uses them. Sends no request, so a dead or hung view does not matter. With `fake` the mount point is checked, and nothing is created.
+ * lkg_preflight() - all that can be wrong; then create and lock the directories: from then on no other lkgfsd uses them. Sends no
+ * request, so a dead or hung view does not matter. With `fake` the mount point is checked, and nothing is created.
  */
 int lkg_preflight(struct lkg_supervisor *s, struct lkg_error *err);
-/**
- * lkg_preflight_occupied() - refuse a mount point in use; for a dead view of lkgfs set `stale` instead. At
- * most 2 s.
- */
+/** lkg_preflight_occupied() - refuse a mount point in use; for a dead view of ours set `stale_id` instead. At most 2 s. */
 int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err);
-/**
- * lkg_preflight_cleanup() - remove the private runtime directory. Only if no process of ours is serving.
- */
+/** lkg_preflight_cleanup() - remove the private runtime directory. Only if no process of ours is serving. */
 void lkg_preflight_cleanup(struct lkg_supervisor *s);
 
 /* connection.c */
@@ -223,16 +218,13 @@ void lkg_connection_init(struct lkg_connection *connection);
 void lkg_connection_close(struct lkg_connection *connection);
 /** lkg_connection_dead() - was it aborted, or unmounted by its last user? */
 bool lkg_connection_dead(const struct lkg_connection *connection);
-/**
- * lkg_connection_lift_limit() - lift the kernel's limit of background requests; the view must be attached.
- */
+/** lkg_connection_lift_limit() - of background requests; the view must be attached. */
 void lkg_connection_lift_limit(struct lkg_supervisor *s);
 
 /* attach.c */
 /**
- * lkg_source_open() - fill source.fd; waits for a file system that does not answer, until we
- * are stopped.
- * Return: 0; if the phase is LKG_PHASE_END, we were stopped meanwhile, and there is none; an exit code.
+ * lkg_source_open() - fill source.fd; waits for a file system that does not answer.
+ * Return: 0; in LKG_PHASE_END we were stopped meanwhile, and there is none; an exit code.
  */
 int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_source_uncover() - the same if a dead view covers the directory: detaches the view first. */
@@ -240,14 +232,11 @@ int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_listen_open() - the socket on which successive engines accept file servers. */
 int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_private_connect() - connect to the socket @name of the private runtime directory. We hold the engine's
- * listening socket, so a connection to it succeeds even while no engine runs, and the next one accepts it.
- * Return: the socket; -EAGAIN: too many wait to be accepted; -errno.
+ * lkg_private_connect() - to the socket @name of the private runtime directory. We hold the engine's listening socket: without an
+ * engine, the next one accepts the connection. Return: the socket; -EAGAIN: too many wait to be accepted; -errno.
  */
 int lkg_private_connect(const struct lkg_supervisor *s, const char *name);
-/**
- * lkg_attach() - make the view appear at the mount point, in place of a stale one; does nothing if attached.
- */
+/** lkg_attach() - make the view appear at the mount point, in place of a stale one; does nothing if attached. */
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_view_clone() - fill view_fd from @mount_fd or, if that is negative, from the mount point. */
 int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
@@ -263,7 +252,7 @@ struct lkg_child_end {
         uint64_t lived_ns;
 };
 
-/* Callbacks from the parts to supervisor.c, which knows all of them; the parts do not know supervisor.c. */
+/* Callbacks from the parts to supervisor.c, which knows all of them. */
 struct lkg_life {
         /* Before the view was served: end with @exit_code and leave nothing behind. */
         void (*fail)(struct lkg_supervisor *s, int exit_code, const char *fmt, ...) LKG_PRINTF(3, 4);
@@ -287,10 +276,7 @@ struct lkg_life {
 struct lkg_child_row {
         const char *name;    /* in our log */
         const char *program; /* in the lines that it prints */
-        /*
-         * Options with a descriptor, which get the numbers from 3 on: the place of an int in struct lkg_supervisor, or
-         * LKG_CHILD_CHANNEL: its end of the channel.
-         */
+        /* Options with a descriptor, from 3 on: the place of an int in struct lkg_supervisor, or its end of the channel. */
         struct {
                 const char *option;
                 size_t fd;
@@ -311,13 +297,9 @@ struct lkg_child_row {
         /* Read one message of the channel. Return: false: there is none. */
         bool (*input)(struct lkg_supervisor *s, struct lkg_child *child);
 };
-/**
- * lkg_child_hear() - read at most LKG_MESSAGES_AT_ONCE messages of @child: a compromised child must not
- * occupy the loop.
- * Return: whether there may be more.
- */
+/** lkg_child_hear() - at most LKG_MESSAGES_AT_ONCE messages: nobody may occupy the loop. Return: whether there may be more. */
 bool lkg_child_hear(struct lkg_child *child);
-/** lkg_child_hear_out() - read everything that its channel can hold. */
+/** lkg_child_hear_out() - everything that its channel can hold. */
 void lkg_child_hear_out(struct lkg_child *child);
 /* In engine-child.c, server-child.c, children.c. */
 extern const struct lkg_child_row lkg_engine_row, lkg_server_row, lkg_notifier_row;
@@ -328,17 +310,11 @@ void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind);
 void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns);
 /** lkg_child_end() - send @signal (0 = it was told otherwise), and SIGKILL after @limit_ns. */
 void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns);
-/**
- * lkg_child_abandon() - SIGKILL, and continue without it after @grace_ns even if it is stuck in the kernel.
- * It counts as abandoned until it has ended; then a child that is `held` is started.
- */
+/** lkg_child_abandon() - SIGKILL, and continue without it after @grace_ns even if it is stuck in the kernel. */
 void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns);
-/**
- * lkg_child_replace() - one that does not do its work: SIGKILL, and a successor as after any death, without waiting for its end: a
- * thread that is stuck in the kernel can delay that for ever.
- */
+/** lkg_child_replace() - one that does not do its work: abandoned, and a successor as after any death. */
 void lkg_child_replace(struct lkg_child *child, const char *why);
-/** lkg_child_log() - log one line that starts with the child's name; rate-limited per child. */
+/** lkg_child_log() - a line that starts with the child's name; limited per child. */
 void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...) LKG_PRINTF(3, 4);
 bool lkg_child_running(const struct lkg_child *child);
 /** lkg_child_forget() - the process, not how often it died. */
@@ -349,10 +325,7 @@ void lkg_child_forget(struct lkg_child *child);
  */
 int lkg_child_adopt(struct lkg_child *child, int channel);
 
-/**
- * lkg_watchdog_wake() - the view is in use, or something happened to the engine: check periodically until
- * everything is quiet.
- */
+/** lkg_watchdog_wake() - the view is in use, or something happened: look at the children until everything is quiet. */
 void lkg_watchdog_wake(struct lkg_supervisor *s);
 
 /** lkg_engine_tell() - Return: 0; -errno; -ENOTCONN: no engine is running. */
@@ -385,8 +358,7 @@ enum {
 int lkg_engine_begin(const struct lkg_supervisor *s);
 int lkg_engine_setup(const struct lkg_supervisor *s);
 /**
- * lkg_hide_view() - in a new process: enter a mount namespace in which the view does not exist, so that no
- * path of a configuration leads through our own mount.
+ * lkg_hide_view() - in a new process: a mount namespace without the view, so that no path of a configuration leads through it.
  * Return: 0 or an exit code; the reason was printed.
  */
 int lkg_hide_view(const char *mount_point);
@@ -399,15 +371,9 @@ int lkg_hide_view(const char *mount_point);
 bool lkg_runtime_mend(const struct lkg_supervisor *s);
 /** lkg_engine_publish_anew() - what is published is spoilt: start another engine, which begins by publishing. */
 void lkg_engine_publish_anew(struct lkg_supervisor *s);
-/**
- * lkg_engine_check_mounts() - the engine has the source with the mounts that were below it when it started:
- * if they have changed, another engine is started. Does nothing for a directory that the view covers.
- */
+/** lkg_engine_check_mounts() - it has the source with the mounts that were below when it started: have they changed? */
 void lkg_engine_check_mounts(struct lkg_supervisor *s);
-/**
- * lkg_engine_check_user() - if it has to run as another user now, end it, and another one is started.
- * Return: true if so.
- */
+/** lkg_engine_check_user() - must it run as another user now? Return: true: another one is started. */
 bool lkg_engine_check_user(struct lkg_supervisor *s);
 int lkg_watchdog_init(struct lkg_supervisor *s); /* signals on the loop; 0 or -errno */
 void lkg_watchdog_deinit(struct lkg_supervisor *s);
@@ -425,26 +391,20 @@ bool lkg_end_unrecorded(int pid);
 void lkg_recorded_forget(const struct lkg_supervisor *s);
 
 /* adopt.c */
-/**
- * lkg_adopt() - part of the start: take over from a dead supervisor; sets `adopted` if a view is served.
- */
+/** lkg_adopt() - part of the start: take over from a dead supervisor; sets `adopted` if a view is served. */
 int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_build_same() - does process @pid run what the file @path has now? Return: 1; 0; -errno: unknown. */
 int lkg_build_same(int pid, const char *path);
 /**
- * lkg_adopt_receive() - receive the descriptors of a file server: FDS KEEP* END (lkg/messages.h).
- * @ret: descriptors or -EBADF; received ones replace them
+ * lkg_adopt_receive() - the descriptors of a file server: FDS KEEP* END (lkg/messages.h).
+ * @ret: descriptors or -EBADF; received ones replace them, also before an error
  *
- * Return: 0: all four were received; -ETIMEDOUT, -ECONNRESET, -EBADMSG; another -errno. Those received
- * before an error stay open.
+ * Return: 0: all four were received; -ETIMEDOUT, -ECONNRESET, -EBADMSG; another -errno.
  */
 int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX]);
 
 /* server-child.c */
-/**
- * lkg_kept_add() - keep @fd, which is taken over, for the deleted but open file @node; if there is no room,
- * it is closed.
- */
+/** lkg_kept_add() - keep @fd, which is taken over, for the deleted but open file @node; without room it is closed. */
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_drop() - close the descriptor of the deleted but open file @node; 0 = of all of them. */
 void lkg_kept_drop(struct lkg_connection *connection, uint64_t node);
@@ -486,17 +446,11 @@ int lkg_supervisor_run(const struct lkg_options *options, int ready_fd);
 extern const struct lkg_life lkg_life; /* the same for every supervisor */
 
 /* background.c */
-/**
- * lkg_background_enter() - Return: 0 in the daemon, 1 in the caller's process (end with @ret_code), or an
- * exit code.
- */
+/** lkg_background_enter() - Return: 0 in the daemon, 1 in the caller's process (end with @ret_code), or an exit code. */
 int lkg_background_enter(int *ret_ready_fd, int *ret_code, struct lkg_error *err);
 /** lkg_background_redirect() - send stdout and stderr to the journal or the log file. */
 int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err);
-/**
- * lkg_background_report() - the first call ends the caller's process with @code, and prints @text unless
- * @code is 0.
- */
+/** lkg_background_report() - the first call ends the caller's process with @code, and prints @text unless that is 0. */
 void lkg_background_report(struct lkg_supervisor *s, int code, const char *text);
 void lkg_background_cleanup(struct lkg_supervisor *s);
 
@@ -504,10 +458,7 @@ void lkg_background_cleanup(struct lkg_supervisor *s);
 #define LKG_EXEC_FILE "credential"
 /** lkg_exec_request() - run the exec plugin of the kubeconfig. The answer is a message of the same type, now or later. */
 void lkg_exec_request(struct lkg_supervisor *s);
-/**
- * lkg_exec_cancel() - end a running plugin, within 1 s, without a message. A file that was not fetched is
- * removed.
- */
+/** lkg_exec_cancel() - end a running plugin, within 1 s, without a message. A file that was not fetched is removed. */
 void lkg_exec_cancel(struct lkg_supervisor *s);
 /**
  * lkg_exec_answer() - turn the output of @helper into the file and a message to the engine. It is the plugin's answer or, with an
