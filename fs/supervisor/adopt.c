@@ -38,6 +38,7 @@ static const int numbers_in_server[N_FDS] = {
 struct found {
         int fds[N_FDS];
         int channel; /* to the file server */
+        int pid;     /* at its other end */
         bool living; /* a file server is serving, whether it hands over its descriptors or not */
 };
 
@@ -86,9 +87,10 @@ static void from_store(struct found *found)
         free(given);
 }
 
-static int connect_server(const struct lkg_supervisor *s)
+/* Return: 0; -errno: there is none. */
+static int connect_server(const struct lkg_supervisor *s, struct found *found)
 {
-        int fd = lkg_private_connect(s, LKG_HANDOVER_SOCKET), r;
+        LKG_CLEANUP(lkg_closep) int fd = lkg_private_connect(s, LKG_HANDOVER_SOCKET);
 
         if (fd < 0)
                 return fd;
@@ -96,14 +98,15 @@ static int connect_server(const struct lkg_supervisor *s)
          * We would mount the descriptors that it hands over and pass them on. The mount namespace is not
          * checked: a unit gets a new one at each start.
          */
-        r = lkg_peer_of_host(fd, CAP_SYS_PTRACE, 0);
-        if (r == -EPERM)
+        found->pid = lkg_peer_of_host(fd, CAP_SYS_PTRACE, 0);
+        if (found->pid == -EPERM)
                 lkg_log_error("%s in the runtime directory does not belong to a file server of this lkgfs: "
                               "ignored",
                               LKG_HANDOVER_SOCKET);
-        if (r < 0)
-                lkg_close(fd);
-        return r < 0 ? r : fd;
+        if (found->pid < 0)
+                return found->pid;
+        found->channel = LKG_STEAL_FD(fd);
+        return 0;
 }
 
 int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX])
@@ -134,68 +137,42 @@ int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_
         return -ETIMEDOUT;
 }
 
-static int pid_of_peer(int channel)
-{
-        struct ucred cred = { 0 };
-        socklen_t size = sizeof(cred);
-
-        return getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 || cred.pid <= 0 ? -1
-                                                                                               : cred.pid;
-}
-
 /* The last resort: a server that hangs has what we need, and its successor needs nothing more. */
-static int fetch(struct found *found)
+static int fetch(struct found *found, int pidfd)
 {
-        int pid = pid_of_peer(found->channel), fds[N_FDS], r = 0;
-        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
-
-        if (pidfd < 0)
-                return -ESRCH;
         for (int i = 0; i < N_FDS; i++) {
-                fds[i] = (int)syscall(SYS_pidfd_getfd, pidfd, numbers_in_server[i], 0);
-                if (fds[i] < 0 && r == 0)
-                        r = -errno;
-        }
-        for (int i = 0; i < N_FDS; i++) {
-                if (r == 0)
-                        take(&found->fds[i], fds[i]);
-                else
-                        lkg_close(fds[i]);
-        }
-        return r < 0 ? r : all_there(found->fds) ? 0 : -EBADMSG;
-}
+                int fd = (int)syscall(SYS_pidfd_getfd, pidfd, numbers_in_server[i], 0);
 
-/* It closed our connection because it was killed a moment ago: then it will be gone very soon. */
-static bool is_dying(const struct found *found)
-{
-        int pid = pid_of_peer(found->channel);
-        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
-
-        return pidfd < 0 || lkg_wait_pidfd(pidfd, DYING_NS);
+                if (fd < 0)
+                        return -errno;
+                take(&found->fds[i], fd);
+        }
+        return all_there(found->fds) ? 0 : -EBADMSG;
 }
 
 static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg_error *err)
 {
+        LKG_CLEANUP(lkg_closep) int pidfd = -EBADF;
         int r;
 
-        found->channel = connect_server(s);
-        if (found->channel < 0)
+        if (connect_server(s, found) < 0)
                 return 0; /* no listener: there is no running file server */
         r = lkg_adopt_receive(s, found->channel, found->fds);
-        if (r < 0) {
-                lkg_log_warning("the running file server does not hand over (%s)", strerror(-r));
-                r = all_there(found->fds) ? 0 : fetch(found);
-                if (r < 0 && is_dying(found)) {
-                        found->channel = lkg_close(found->channel);
-                        return 0;
-                }
-                found->channel = lkg_close(found->channel);
-                if (r < 0)
-                        return lkg_fail(err, EX_UNAVAILABLE, -r,
-                                        "a file server without supervisor serves %s and does not hand over; "
-                                        "`umount -l %s` ends it",
-                                        s->mount_point, s->mount_point);
-        }
+        found->living = r == 0;
+        if (r == 0)
+                return 0;
+        lkg_log_warning("the running file server does not hand over (%s)", strerror(-r));
+        found->channel = lkg_close(found->channel);
+        pidfd = pidfd_open(found->pid, 0);
+        r = all_there(found->fds) ? 0 : pidfd < 0 ? -ESRCH : fetch(found, pidfd);
+        /* It may have closed our connection because it was killed a moment ago: then it will be gone very soon. */
+        if (r < 0 && (pidfd < 0 || lkg_wait_pidfd(pidfd, DYING_NS)))
+                return 0;
+        if (r < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, -r,
+                                "a file server without supervisor serves %s and does not hand over; "
+                                "`umount -l %s` ends it",
+                                s->mount_point, s->mount_point);
         found->living = true;
         return 0;
 }
@@ -304,7 +281,7 @@ int lkg_build_same(int pid, const char *path)
 static void adopt_server(struct lkg_supervisor *s, struct found *found)
 {
         struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
-        int peer = found->channel >= 0 ? pid_of_peer(found->channel) : -1;
+        int peer = found->channel >= 0 ? found->pid : -1;
 
         if (lkg_child_adopt(server, found->channel) < 0) {
                 if (peer > 0) /* not on record, and it serves our device: the next one must be alone */

@@ -315,20 +315,6 @@ static int run_until_done(struct lkg_supervisor *s, struct lkg_helper *helper)
         return r < 0 ? r : 0;
 }
 
-static int receive(int channel)
-{
-        int fds[LKG_HANDOVER_FDS_MAX];
-        struct lkg_handover message;
-        int fd, r = lkg_handover_recv(channel, MSG_DONTWAIT, &message, fds);
-
-        if (r <= 0)
-                return r < 0 ? r : -ECONNRESET;
-        fd = LKG_STEAL_FD(fds[0]);
-        for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
-                lkg_close(fds[i]);
-        return fd < 0 ? -EBADMSG : lkg_lift_fd(fd);
-}
-
 /* Return: a descriptor; -ECANCELED: we are being stopped; another -errno. */
 static int wait_for(struct lkg_supervisor *s)
 {
@@ -338,7 +324,8 @@ static int wait_for(struct lkg_supervisor *s)
         };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int r = lkg_channel_pair(&ours, &theirs);
+        struct lkg_handover message;
+        int fd, r = lkg_channel_pair(&ours, &theirs);
 
         if (r < 0)
                 return r;
@@ -351,7 +338,8 @@ static int wait_for(struct lkg_supervisor *s)
                 return r < 0 ? r : -ECANCELED;
         if (helper.status != 0)
                 return helper.status > 0 ? -helper.status : -EIO;
-        return receive(ours);
+        r = lkg_channel_take(ours, &message, &fd);
+        return r < 0 ? r : fd < 0 ? -EBADMSG : lkg_lift_fd(fd);
 }
 
 int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err)

@@ -8,7 +8,7 @@
 #define MOUNT_SYSTEM  2
 #define MOUNT_FAILURE 32
 
-enum { OPT_HELP = 256, OPT_VERSION };
+enum { OPT_VERSION = 256 };
 
 static const char daemon_usage[] =
         "Usage: lkgfsd [OPTION...] MOUNTPOINT\n"
@@ -41,6 +41,11 @@ static const char helper_usage[] =
 const char *lkg_options_usage(bool helper)
 {
         return helper ? helper_usage : daemon_usage;
+}
+
+static const char *help_of(const struct lkg_options *options)
+{
+        return options->helper ? "mount.lkgfs -h" : "lkgfsd --help";
 }
 
 /* Options of -o that are not possible. */
@@ -97,19 +102,6 @@ static int mount_option(char *option, struct lkg_options *options, struct lkg_er
                         option);
 }
 
-static int mount_option_list(char *list, struct lkg_options *options, struct lkg_error *err)
-{
-        char *option;
-        int r;
-
-        while ((option = strsep(&list, ","))) {
-                r = mount_option(option, options, err);
-                if (r != 0)
-                        return r;
-        }
-        return 0;
-}
-
 /* Several -o form one list. It is our own copy, because the parser splits it in place. */
 static int append_list(struct lkg_options *options, const char *list, struct lkg_error *err)
 {
@@ -125,81 +117,86 @@ static int append_list(struct lkg_options *options, const char *list, struct lkg
         return 0;
 }
 
-static int parse_helper(int argc, char *const argv[], struct lkg_options *options, struct lkg_error *err)
+static int positional_helper(char *const words[], struct lkg_options *options, struct lkg_error *err)
 {
-        const char *spec;
-        int c, r;
+        char *list = options->storage, *option;
+        int r = 0;
 
-        options->helper = options->background = true;
-        while ((c = getopt(argc, argv, ":sfnvhN:o:t:")) != -1) {
-                r = 0;
-                if (c == 'f')
-                        options->fake = true;
-                else if (c == 'v')
-                        options->verbose = true;
-                else if (c == 'h')
-                        options->action = LKG_ACTION_HELP;
-                else if (c == 'o')
-                        r = append_list(options, optarg, err);
-                else if (c == 'N')
-                        r = lkg_fail(err, EX_USAGE, 0,
-                                     "-N is not possible: lkgfs serves the mount namespace it runs in.");
-                else if (c == ':')
-                        r = lkg_fail(err, EX_USAGE, 0, "option -%c needs a value.", optopt);
-                else if (c == '?')
-                        r = lkg_fail(err, EX_USAGE, 0, "unknown option -%c; see mount.lkgfs -h.", optopt);
-                if (r != 0)
-                        return r;
-        }
-        if (options->action != LKG_ACTION_RUN)
-                return 0;
-        if (argc - optind != 2)
-                return lkg_fail(err, EX_USAGE, 0, "want SPEC and DIR, got %d words; see mount.lkgfs -h.",
-                                argc - optind);
-        spec = argv[optind];
-        if (strcmp(spec, "none") != 0 && strcmp(spec, "lkgfs") != 0)
-                options->config = spec;
-        options->mount_point = argv[optind + 1];
-        return options->storage ? mount_option_list(options->storage, options, err) : 0;
+        if (strcmp(words[0], "none") != 0 && strcmp(words[0], "lkgfs") != 0)
+                options->config = words[0];
+        options->mount_point = words[1];
+        while (r == 0 && (option = strsep(&list, ",")))
+                r = mount_option(option, options, err);
+        return r;
 }
 
-static int parse_daemon(int argc, char *const argv[], struct lkg_options *options, struct lkg_error *err)
+static int take_option(int c, const char *word, struct lkg_options *options, struct lkg_error *err)
 {
+        switch (c) {
+        case 'c':
+                options->config = optarg;
+                return 0;
+        case 'N':
+                if (options->helper)
+                        return lkg_fail(err, EX_USAGE, 0,
+                                        "-N is not possible: lkgfs serves the mount namespace it runs in.");
+                options->mount_namespace = optarg;
+                return 0;
+        case 'o':
+                return append_list(options, optarg, err);
+        case 'b':
+                options->background = true;
+                return 0;
+        case 'f':
+                options->fake = true;
+                return 0;
+        case 'v':
+                options->verbose = true;
+                return 0;
+        case 'h':
+                options->action = LKG_ACTION_HELP;
+                return 0;
+        case OPT_VERSION:
+                options->action = LKG_ACTION_VERSION;
+                return 0;
+        case ':':
+                return lkg_fail(err, EX_USAGE, 0, "option %s needs a value.", word);
+        case '?':
+                return lkg_fail(err, EX_USAGE, 0, "unknown option %s; see %s.", word, help_of(options));
+        default: /* s, n, t of mount(8) */
+                return 0;
+        }
+}
+
+static int parse(int argc, char *const argv[], struct lkg_options *options, struct lkg_error *err)
+{
+        static const struct option none[] = { { NULL, 0, NULL, 0 } };
         static const struct option names[] = {
                 { "config", required_argument, NULL, 'c' },
                 { "background", no_argument, NULL, 'b' },
                 { "mount-namespace", required_argument, NULL, 'N' },
                 { "verbose", no_argument, NULL, 'v' },
                 { "version", no_argument, NULL, OPT_VERSION },
-                { "help", no_argument, NULL, OPT_HELP },
+                { "help", no_argument, NULL, 'h' },
                 { NULL, 0, NULL, 0 },
         };
-        int c;
+        const bool helper = options->helper;
+        const int n_wanted = helper ? 2 : 1;
+        int c, r = 0;
 
-        while ((c = getopt_long(argc, argv, ":c:bvhN:", names, NULL)) != -1) {
-                if (c == 'c')
-                        options->config = optarg;
-                else if (c == 'N')
-                        options->mount_namespace = optarg;
-                else if (c == 'b')
-                        options->background = true;
-                else if (c == 'v')
-                        options->verbose = true;
-                else if (c == OPT_VERSION)
-                        options->action = LKG_ACTION_VERSION;
-                else if (c == OPT_HELP || c == 'h')
-                        options->action = LKG_ACTION_HELP;
-                else if (c == ':')
-                        return lkg_fail(err, EX_USAGE, 0, "option %s needs a value.", argv[optind - 1]);
-                else
-                        return lkg_fail(err, EX_USAGE, 0, "unknown option %s; see lkgfsd --help.",
-                                        argv[optind - 1]);
+        while (r == 0 && (c = getopt_long(argc, argv, helper ? ":sfnvhN:o:t:" : ":c:bvhN:",
+                                          helper ? none : names, NULL)) != -1) {
+                char letter[] = { '-', (char)optopt, '\0' };
+
+                r = take_option(c, helper ? letter : argv[optind - 1], options, err);
         }
-        if (options->action != LKG_ACTION_RUN)
-                return 0;
-        if (argc - optind != 1)
-                return lkg_fail(err, EX_USAGE, 0, "want one MOUNTPOINT, got %d words; see lkgfsd --help.",
-                                argc - optind);
+        if (r != 0 || options->action != LKG_ACTION_RUN)
+                return r;
+        if (argc - optind != n_wanted)
+                return lkg_fail(err, EX_USAGE, 0, "want %s, got %d words; see %s.",
+                                helper ? "SPEC and DIR" : "one MOUNTPOINT", argc - optind, help_of(options));
+        if (helper)
+                return positional_helper(argv + optind, options, err);
         options->mount_point = argv[optind];
         return 0;
 }
@@ -213,26 +210,20 @@ int lkg_options_parse(int argc, char *const argv[], struct lkg_options *ret, str
         if (argc < 1 || !argv[0])
                 return lkg_fail(err, EX_USAGE, 0, "no arguments.");
         base = strrchr(argv[0], '/');
-        base = base ? base + 1 : argv[0];
+        options.helper = options.background = strcmp(base ? base + 1 : argv[0], "mount.lkgfs") == 0;
         opterr = 0;
         optind = 0; /* glibc: forget an earlier parse of this process */
-        if (strcmp(base, "mount.lkgfs") == 0)
-                r = parse_helper(argc, argv, &options, err);
-        else
-                r = parse_daemon(argc, argv, &options, err);
+        r = parse(argc, argv, &options, err);
         if (r == 0 && options.action == LKG_ACTION_RUN && !*options.mount_point)
                 r = lkg_fail(err, EX_USAGE, 0, "the mount point is an empty word.");
         if (r == 0 && options.config && !*options.config)
                 r = lkg_fail(err, EX_USAGE, 0, "the name of the configuration file is an empty word.");
-        if (r != 0) {
-                bool helper = options.helper;
-
-                lkg_options_deinit(&options);
-                *ret = (struct lkg_options){ .helper = helper };
-                return r;
-        }
         *ret = options;
-        return 0;
+        if (r != 0) {
+                lkg_options_deinit(ret);
+                ret->helper = options.helper;
+        }
+        return r;
 }
 
 void lkg_options_deinit(struct lkg_options *options)

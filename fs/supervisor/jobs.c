@@ -60,6 +60,19 @@ int lkg_channel_pair(int *ret_ours, int *ret_theirs)
         return 0;
 }
 
+int lkg_channel_take(int channel, struct lkg_handover *ret, int *ret_fd)
+{
+        int fds[LKG_HANDOVER_FDS_MAX], r = lkg_handover_recv(channel, MSG_DONTWAIT, ret, fds);
+
+        *ret_fd = -EBADF;
+        if (r <= 0)
+                return r;
+        *ret_fd = LKG_STEAL_FD(fds[0]);
+        for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
+                lkg_close(fds[i]);
+        return r;
+}
+
 int lkg_set_oom_score(const char *score)
 {
         LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -11,6 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include <lkg/base.h>
+#include <lkg/messages.h>
 #include <lkg/process.h>
 
 /*
@@ -28,6 +29,11 @@ int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, 
 int lkg_lift_fd(int fd);
 /** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno: none are open. */
 int lkg_channel_pair(int *ret_ours, int *ret_theirs);
+/**
+ * lkg_channel_take() - one message of a file server, with at most one descriptor, which the caller owns (@ret_fd, -EBADF: none).
+ * Return: as of lkg_handover_recv()
+ */
+int lkg_channel_take(int channel, struct lkg_handover *ret, int *ret_fd);
 /** lkg_set_oom_score() - set it for this process, see proc(5). Return: 0 or -errno. */
 int lkg_set_oom_score(const char *score);
 /**

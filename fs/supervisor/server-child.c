@@ -19,29 +19,32 @@
 #define EXIT_OTHER_BUILD EX_NOPERM
 #define CHANNEL_BUFFER   (2 << 20) /* room for all kept descriptors before the server reads the first */
 
+/* What is kept for @node; 0: a free place. */
+static struct lkg_kept *kept_of(struct lkg_connection *connection, uint64_t node)
+{
+        for (struct lkg_kept *kept = connection->kept; kept < connection->kept + LKG_KEPT; kept++)
+                if (kept->node == node)
+                        return kept;
+        return NULL;
+}
+
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd)
 {
-        struct lkg_kept *slot = NULL;
+        struct lkg_kept *place = node == 0 ? NULL : kept_of(&s->connection, node);
 
-        for (size_t i = 0; i < LKG_KEPT; i++) {
-                if (s->connection.kept[i].node == node && node != 0) {
-                        slot = &s->connection.kept[i];
-                        break;
-                }
-                if (!slot && s->connection.kept[i].node == 0)
-                        slot = &s->connection.kept[i];
-        }
+        if (node != 0 && !place)
+                place = kept_of(&s->connection, 0);
         fd = lkg_lift_fd(fd);
-        if (!slot || node == 0 || fd < 0) {
+        if (!place || fd < 0) {
                 lkg_log_warning(
                         "a deleted but open file cannot be kept over a restart of the file server: %s",
                         fd < 0 ? strerror(-fd) : "too many of them");
                 lkg_close(fd);
                 return;
         }
-        if (slot->node != 0)
-                lkg_close(slot->fd);
-        *slot = (struct lkg_kept){ .node = node, .fd = fd };
+        if (place->node != 0)
+                lkg_close(place->fd);
+        *place = (struct lkg_kept){ .node = node, .fd = fd };
 }
 
 void lkg_kept_drop(struct lkg_connection *connection, uint64_t node)
@@ -179,22 +182,20 @@ static void drop_dentries(void *userdata)
 
 static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 {
-        int fds[LKG_HANDOVER_FDS_MAX];
         struct lkg_handover message;
-        int r = lkg_handover_recv(child->channel, MSG_DONTWAIT, &message, fds);
+        int fd, r = lkg_channel_take(child->channel, &message, &fd);
 
         if (r <= 0)
                 return r == -EBADMSG;
-        if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0)
-                lkg_kept_add(s, message.node, LKG_STEAL_FD(fds[0]));
+        if (message.type == LKG_HANDOVER_KEEP && fd >= 0)
+                lkg_kept_add(s, message.node, LKG_STEAL_FD(fd));
         else if (message.type == LKG_HANDOVER_DROP && message.node != 0)
                 lkg_kept_drop(&s->connection, message.node);
         else if (message.type == LKG_HANDOVER_FORGET)
                 drop_dentries(s);
         else if (message.type == LKG_HANDOVER_LINK)
                 send_link(s, child->channel);
-        for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
-                lkg_close(fds[i]);
+        lkg_close(fd);
         if (message.type == LKG_HANDOVER_READY && !child->ready) {
                 child->ready = true;
                 child->n_early = 0;
