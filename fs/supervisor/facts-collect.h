@@ -112,20 +112,3 @@ int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret);
  * Return: 0; -ENOENT: a mandatory file is missing; -ENOMEM.
  */
 int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret);
-
-/* ---- facts-unit.c: environment and expansion, systemd.exec(5) and systemd.service(5), "Command lines" ---- */
-
-/**
- * lkg_env_set() - an environment is a list of NAME=VALUE, each name only once: a later value replaces an earlier one; a word that is not
- * an assignment is ignored. Return: 0 or -ENOMEM.
- */
-int lkg_env_set(struct lkg_strings *env, const char *assignment);
-/** lkg_env_parse() - the text of an EnvironmentFile=. Return: 0 or -ENOMEM. */
-int lkg_env_parse(struct lkg_strings *env, const char *text, size_t size);
-/**
- * lkg_exec_expand() - expand the variables in one word of ExecStart=; each resulting word is ended by a NUL.
- *
- * `$NAME` as a whole word: split at white space, quotes respected, so none or several words. `${NAME}`
- * anywhere: exactly its text. `$$`: one `$`. A variable that is not set is empty. Failure is sticky in @ret.
- */
-void lkg_exec_expand(const struct lkg_strings *env, const char *word, struct lkg_buf *ret);

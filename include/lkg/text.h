@@ -277,6 +277,24 @@ int lkg_strings_copy(const struct lkg_strings *strings, struct lkg_strings *ret)
 bool lkg_strings_equal(const struct lkg_strings *a, const struct lkg_strings *b);
 void lkg_strings_deinit(struct lkg_strings *strings);
 
+/* ---- environment ---- */
+
+/* The environment of a unit is a list of NAME=VALUE, each name only once: systemd.exec(5), systemd.service(5), "Command lines". */
+
+/** lkg_env_set() - in place of an earlier value; a word that is not an assignment is ignored. Return: 0 or -ENOMEM. */
+int lkg_env_set(struct lkg_strings *env, const char *assignment);
+/** lkg_env_parse() - the text of an EnvironmentFile=. Return: 0 or -ENOMEM. */
+int lkg_env_parse(struct lkg_strings *env, const char *text, size_t size);
+/**
+ * lkg_exec_expand() - expand the variables in one word of ExecStart=; each resulting word is ended by a NUL.
+ * @ret_lacking: gets the names of those that are not set; may be NULL
+ *
+ * `$NAME` as a whole word: split at white space, quotes respected, so none or several words. `${NAME}`
+ * anywhere: exactly its text. `$$`: one `$`. A variable that is not set is empty. Failure is sticky in @ret.
+ */
+void lkg_exec_expand(const struct lkg_strings *env, const char *word, struct lkg_buf *ret,
+                     struct lkg_strings *ret_lacking);
+
 /* ---- name ---- */
 
 /*

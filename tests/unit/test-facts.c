@@ -100,7 +100,7 @@ TEST(test_expansion)
                 { "a$", "a$|" },
                 { "$QUOTED", "x y|it's|" },
         };
-        struct lkg_strings env = { 0 };
+        struct lkg_strings env = { 0 }, lacking = { 0 };
 
         assert_int_equal(lkg_env_set(&env, "ONE=7"), 0);
         assert_int_equal(lkg_env_set(&env, "ONE=1"), 0);
@@ -111,11 +111,15 @@ TEST(test_expansion)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
 
-                lkg_exec_expand(&env, cases[i].word, &buf);
+                lkg_exec_expand(&env, cases[i].word, &buf, &lacking);
                 if (strcmp(shown(&buf), cases[i].want) != 0)
                         fail_msg("%s gives %s, want %s", cases[i].word, shown(&buf), cases[i].want);
                 lkg_buf_deinit(&buf);
         }
+        assert_int_equal(lacking.n_items, 4); /* $UNSET, ${UNSET}, $ONE-x and $ */
+        assert_string_equal(lacking.items[1], "UNSET");
+        assert_string_equal(lacking.items[2], "ONE-x");
+        lkg_strings_deinit(&lacking);
         lkg_strings_deinit(&env);
 }
 
