@@ -315,8 +315,7 @@ static int run_until_done(struct lkg_supervisor *s, struct lkg_helper *helper)
         return r < 0 ? r : 0;
 }
 
-/* Return: a descriptor; -ECANCELED: we are being stopped; another -errno. */
-static int wait_for(struct lkg_supervisor *s)
+int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err)
 {
         struct lkg_helper helper = { 0 };
         struct lkg_helper_work work = {
@@ -325,31 +324,24 @@ static int wait_for(struct lkg_supervisor *s)
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
         struct lkg_handover message;
-        int fd, r = lkg_channel_pair(&ours, &theirs);
+        int fd = -EBADF, r = lkg_channel_pair(&ours, &theirs);
 
-        if (r < 0)
-                return r;
         work.fds[0] = theirs;
-        r = lkg_helper_start(&helper, s->event, &work);
+        if (r >= 0)
+                r = lkg_helper_start(&helper, s->event, &work);
         if (r >= 0)
                 r = run_until_done(s, &helper);
         lkg_helper_cancel(&helper);
-        if (r < 0 || s->phase == LKG_PHASE_END)
-                return r < 0 ? r : -ECANCELED;
-        if (helper.status != 0)
-                return helper.status > 0 ? -helper.status : -EIO;
-        r = lkg_channel_take(ours, &message, &fd);
-        return r < 0 ? r : fd < 0 ? -EBADMSG : lkg_lift_fd(fd);
-}
-
-int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err)
-{
-        int fd = wait_for(s);
-
-        if (fd == -ECANCELED)
+        if (r >= 0 && s->phase == LKG_PHASE_END)
                 return 0;
-        if (fd < 0)
-                return lkg_fail(err, EX_IOERR, -fd, "open the source directory %s", s->source.path);
-        s->source.fd = fd;
+        if (r >= 0 && helper.status != 0)
+                r = helper.status > 0 ? -helper.status : -EIO;
+        if (r >= 0)
+                r = lkg_channel_take(ours, &message, &fd);
+        if (r >= 0)
+                r = fd < 0 ? -EBADMSG : lkg_lift_fd(fd);
+        if (r < 0)
+                return lkg_fail(err, EX_IOERR, -r, "open the source directory %s", s->source.path);
+        s->source.fd = r;
         return 0;
 }

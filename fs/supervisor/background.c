@@ -5,6 +5,7 @@
  * is none.
  */
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
@@ -18,7 +19,7 @@
 #define JOURNAL_SOCKET "/run/systemd/journal/stdout"
 #define LOG_NAME       "lkgfsd.log"
 
-/* Sent with one write; atomicity (PIPE_BUF) is not needed, because there is one writer. */
+/* One message. */
 struct report {
         int code;
         char text[16384]; /* the reason and, without a journal, the output of the children */
@@ -27,18 +28,9 @@ struct report {
 static int wait_for_report(int fd, pid_t pid)
 {
         LKG_CLEANUP(lkg_freep) struct report *report = calloc(1, sizeof(*report));
-        size_t n = 0;
+        ssize_t n = report ? TEMP_FAILURE_RETRY(recv(fd, report, sizeof(*report), 0)) : 0;
 
-        while (report && n < sizeof(*report)) {
-                ssize_t k = read(fd, (char *)report + n, sizeof(*report) - n);
-
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k <= 0)
-                        break;
-                n += (size_t)k;
-        }
-        if (!report || n != sizeof(*report)) {
+        if (n != (ssize_t)sizeof(*report)) {
                 lkg_log_error("the daemon (pid %d) exited without a message", (int)pid);
                 return EX_SOFTWARE;
         }
@@ -50,29 +42,22 @@ static int wait_for_report(int fd, pid_t pid)
 
 int lkg_background_enter(int *ret_ready_fd, int *ret_code, struct lkg_error *err)
 {
-        int fds[2], fd;
+        LKG_CLEANUP(lkg_closep) int ours = -EBADF, theirs = -EBADF;
+        int r = lkg_channel_pair(&ours, &theirs);
         pid_t pid;
 
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return lkg_fail(err, EX_OSERR, errno, "pipe");
+        if (r < 0)
+                return lkg_fail(err, EX_OSERR, -r, "socketpair");
         pid = fork();
-        if (pid < 0) {
-                lkg_close(fds[0]);
-                lkg_close(fds[1]);
+        if (pid < 0)
                 return lkg_fail(err, EX_OSERR, errno, "fork");
-        }
         if (pid > 0) {
-                lkg_close(fds[1]);
-                *ret_code = wait_for_report(fds[0], pid);
-                lkg_close(fds[0]);
+                theirs = lkg_close(theirs);
+                *ret_code = wait_for_report(ours, pid);
                 return 1;
         }
-        lkg_close(fds[0]);
         (void)setsid();
-        fd = lkg_lift_fd(fds[1]);
-        if (fd < 0)
-                return lkg_fail(err, EX_OSERR, -fd, "pipe");
-        *ret_ready_fd = fd;
+        *ret_ready_fd = LKG_STEAL_FD(theirs);
         return 0;
 }
 
@@ -132,36 +117,21 @@ int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* The log lines since the start, for the caller, which sees no other output. */
-static size_t append_log(const struct lkg_supervisor *s, char *text, size_t size)
-{
-        ssize_t n;
-
-        if (s->background.log_fd < 0 || size == 0)
-                return 0;
-        n = pread(s->background.log_fd, text, size - 1, s->background.log_start);
-        if (n < 0)
-                n = 0;
-        text[n] = '\0';
-        return (size_t)n;
-}
-
 void lkg_background_report(struct lkg_supervisor *s, int code, const char *text)
 {
-        LKG_CLEANUP(lkg_freep) struct report *report = NULL;
-        size_t used;
-        ssize_t n;
+        LKG_CLEANUP(lkg_freep)
+        struct report *report = s->background.ready_fd < 0 ? NULL : calloc(1, sizeof(*report));
+        ssize_t n = 0;
 
-        if (s->background.ready_fd < 0)
-                return;
-        report = calloc(1, sizeof(*report));
         if (report) {
                 report->code = code;
-                used = code != 0 ? append_log(s, report->text, sizeof(report->text)) : 0;
-                if (code != 0 && used == 0)
+                /* The log lines since the start: the caller sees no other output. */
+                if (code != 0 && s->background.log_fd >= 0)
+                        n = pread(s->background.log_fd, report->text, sizeof(report->text) - 1,
+                                  s->background.log_start);
+                if (code != 0 && n <= 0)
                         (void)snprintf(report->text, sizeof(report->text), "lkgfsd: %s\n", text);
-                n = write(s->background.ready_fd, report, sizeof(*report));
-                if (n != (ssize_t)sizeof(*report))
+                if (send(s->background.ready_fd, report, sizeof(*report), MSG_NOSIGNAL) < 0)
                         lkg_log_warning("the process that started us is gone");
         }
         s->background.ready_fd = lkg_close(s->background.ready_fd);

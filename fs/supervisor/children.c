@@ -21,11 +21,22 @@
 #define CHANNEL_ROUNDS 16                       /* times LKG_MESSAGES_AT_ONCE: more than a socket can hold */
 #define KILL_GRACE_NS  (50 * LKG_NSEC_PER_MSEC) /* far more than a killed process needs normally */
 #define QUIET_NS       (60 * LKG_NSEC_PER_SEC)  /* between two looks while nothing happens */
+#define EARLY_NS       (1 * LKG_NSEC_PER_SEC)   /* a death so soon after the start */
 #define MORE_MAX       8u                       /* further arguments of a child */
 
 bool lkg_child_running(const struct lkg_child *child)
 {
         return child->pid > 0;
+}
+
+bool lkg_child_ready(const struct lkg_child *child)
+{
+        return lkg_child_running(child) && child->ready;
+}
+
+bool lkg_child_early(const struct lkg_child *child)
+{
+        return !child->adopted && lkg_boottime_ns() - child->started_ns < EARLY_NS;
 }
 
 void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...)
@@ -56,7 +67,6 @@ void lkg_child_forget(struct lkg_child *child)
         child->pidfd = lkg_close(child->pidfd);
         child->channel = lkg_close(child->channel);
         child->pid = 0;
-        child->adopted = child->ready = child->fatal = child->ending = false;
 }
 
 static struct lkg_process *shared_record(const struct lkg_child *child)
@@ -167,7 +177,7 @@ static int reap(const struct lkg_child *child, int *ret_status)
 
 static void log_death(struct lkg_child *child, const struct lkg_child_end *end)
 {
-        double seconds = (double)end->lived_ns / (double)LKG_NSEC_PER_SEC;
+        double seconds = (double)(lkg_boottime_ns() - child->started_ns) / (double)LKG_NSEC_PER_SEC;
         int priority =
                 child->ending || child->supervisor->phase >= LKG_PHASE_UNMOUNT ? LOG_DEBUG : LOG_WARNING;
 
@@ -214,14 +224,11 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
         struct lkg_child *child = userdata;
         struct lkg_supervisor *s = child->supervisor;
         struct lkg_process *process = shared_record(child);
-        struct lkg_child_end end = { .adopted = child->adopted };
+        struct lkg_child_end end = { 0 };
 
         /* Its last messages are still in the socket: a FATAL, or descriptors to be kept. */
         lkg_child_hear_out(child);
         lkg_said_end(&child->said);
-        end.ready = child->ready;
-        end.fatal = child->fatal;
-        end.lived_ns = lkg_boottime_ns() - child->started_ns;
         end.code = reap(child, &end.status);
         log_death(child, &end);
         note_end(child, &end);
@@ -254,6 +261,7 @@ static int watch(struct lkg_child *child, int output)
         int r = sd_event_add_io(event, &child->exit_source, child->pidfd, EPOLLIN, on_exit_of_child, child);
 
         child->started_ns = lkg_boottime_ns();
+        child->ready = child->fatal = child->ending = false;
         if (r >= 0 && child->channel >= 0)
                 r = sd_event_add_io(event, &child->channel_source, child->channel, EPOLLIN, on_channel,
                                     child);
@@ -282,6 +290,7 @@ static int spawn(struct lkg_child *child, struct newborn *newborn, int *channel,
         if (r < 0)
                 return r;
         lkg_timer_stop(&child->timer);
+        child->adopted = false;
         child->pid = job.pid;
         child->pidfd = lkg_lift_fd(job.pidfd);
         child->channel = LKG_STEAL_FD(*channel);
@@ -428,11 +437,7 @@ void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns)
 
 void lkg_child_replace(struct lkg_child *child, const char *why)
 {
-        const struct lkg_child_end end = { .code = CLD_KILLED,
-                                           .status = SIGKILL,
-                                           .ready = child->ready,
-                                           .adopted = child->adopted,
-                                           .lived_ns = lkg_boottime_ns() - child->started_ns };
+        const struct lkg_child_end end = { .code = CLD_KILLED, .status = SIGKILL };
 
         lkg_child_log(child, LOG_ERR, "(pid %d) %s: killed and replaced", (int)child->pid, why);
         lkg_child_abandon(child, KILL_GRACE_NS);
@@ -520,7 +525,6 @@ void lkg_engine_send(struct lkg_supervisor *s, uint32_t type)
  * loses nothing.
  */
 
-#define EARLY_NS (1 * LKG_NSEC_PER_SEC)
 /*
  * Each step of its work is one call through the view, which a hung file server delays until it is replaced
  * (LKG_HEARTBEAT_HUNG_NS). So this is longer.
@@ -556,11 +560,11 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channe
 
 static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)
 {
-        bool early = !end->adopted && end->lived_ns < EARLY_NS;
+        bool early = lkg_child_early(child);
 
         if (s->connection.view_fd >= 0)
                 lkg_child_start_later(child,
-                                      lkg_restart_pause_ns(&child->n_early, &lkg_restart_notifier, early));
+                                      lkg_restart_pause_ns(&child->n_early, &lkg_restart_engine, early));
 }
 
 /* It sends nothing; the socket only tells it when we are gone. */

@@ -50,7 +50,7 @@ static int print_settings(const struct lkg_config *config)
 
 /*
  * The engine's default user, else nobody, who may read what root may; root in the cases in which the engine is root
- * (account_of() in engine-child.c).
+ * (choose_account() in engine-child.c).
  */
 static struct lkg_account account_of(const char *config)
 {
@@ -140,42 +140,34 @@ int lkg_settings_read(struct lkg_supervisor *s, struct lkg_error *err)
 
 /* ---- SIGHUP ---- */
 
-static const char *source_of(const struct lkg_supervisor *s, const struct lkg_settings *settings,
-                             char **ret_owned)
-{
-        *ret_owned = *settings->source_dir ? realpath(settings->source_dir, NULL) : NULL;
-        return *ret_owned ? *ret_owned : *settings->source_dir ? settings->source_dir : s->mount_point;
-}
-
 /* What belongs to the mount stays as it is: @new gets our own. */
 static void keep_mount(struct lkg_supervisor *s, struct lkg_settings *new)
 {
         struct lkg_settings *old = s->settings;
-        LKG_CLEANUP(lkg_freep) char *owned = NULL;
+        char *source = *new->source_dir ? realpath(new->source_dir, NULL) : strdup(s->mount_point);
         const struct {
-                const char *name;
+                const char *name, *in_use;
                 char **old, **new;
-                bool same;
         } rows[] = {
-                { "stateDir", &old->state_dir, &new->state_dir,
-                  strcmp(old->state_dir, new->state_dir) == 0 },
-                { "runtimeDir", &old->runtime_dir, &new->runtime_dir,
-                  strcmp(old->runtime_dir, new->runtime_dir) == 0 },
-                { "sourceDir", &old->source_dir, &new->source_dir,
-                  strcmp(s->source.path, source_of(s, new, &owned)) == 0 },
-                { "virtualDir", &old->virtual_dir, &new->virtual_dir,
-                  strcmp(old->virtual_dir, new->virtual_dir) == 0 },
+                { "stateDir", old->state_dir, &old->state_dir, &new->state_dir },
+                { "runtimeDir", old->runtime_dir, &old->runtime_dir, &new->runtime_dir },
+                { "sourceDir", s->source.path, &old->source_dir, &new->source_dir },
+                { "virtualDir", old->virtual_dir, &old->virtual_dir, &new->virtual_dir },
         };
 
+        if (source) { /* else it is compared as it is written */
+                free(new->source_dir);
+                new->source_dir = source;
+        }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                char *kept = *rows[i].old;
+                char *changed = *rows[i].new;
 
-                *rows[i].old = *rows[i].new;
-                *rows[i].new = kept;
-                if (!rows[i].same)
+                if (strcmp(rows[i].in_use, changed) != 0)
                         lkg_log_warning("%s has changed: that needs a new mount (restart lkgfsd); until "
                                         "then the old value holds",
                                         rows[i].name);
+                *rows[i].new = *rows[i].old;
+                *rows[i].old = changed;
         }
 }
 

@@ -180,21 +180,17 @@ static int answer_init(struct lkg_connection *c, struct lkg_error *err)
 
 int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err)
 {
-        struct lkg_connection c;
         int r;
 
-        lkg_connection_init(&c);
-        r = open_device(&c, err);
+        lkg_connection_init(ret);
+        r = open_device(ret, err);
         if (r == 0)
-                r = open_shared(s, &c, err);
+                r = open_shared(s, ret, err);
         if (r == 0)
-                r = make_superblock(s, &c, err);
-        if (r != 0) {
-                lkg_connection_close(&c);
-                return r;
-        }
-        *ret = c;
-        return 0;
+                r = make_superblock(s, ret, err);
+        if (r != 0)
+                lkg_connection_close(ret);
+        return r;
 }
 
 int lkg_connection_handshake(struct lkg_connection *c, struct lkg_error *err)

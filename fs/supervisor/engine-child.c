@@ -11,7 +11,9 @@
  * server, in the log, and to the service manager. After engineTimeout and a second without progress it is killed and replaced.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
@@ -30,7 +32,6 @@
 /* One more than the number of engines that may be killed from outside before their document is refused (core/state/poison.c). */
 #define TRIES_AT_START 4u
 #define END_NS         (2 * LKG_NSEC_PER_SEC)
-#define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
 #define START_NS       (30 * LKG_NSEC_PER_SEC) /* for the first reading; the same as ENGINE_LIMIT_NS */
 #define CLOCK_STEP_S   1
 #define CLOCK_SIGNAL   (SIGRTMIN + 1)
@@ -59,20 +60,19 @@ static void note_open(struct lkg_supervisor *s)
 
 static void note_end(struct lkg_supervisor *s, const struct lkg_child_end *end)
 {
-        enum lkg_judging_end how = end->code == CLD_EXITED                              ? LKG_END_EXIT
-                                   : end->code == CLD_KILLED || end->code == CLD_DUMPED ? LKG_END_SIGNAL
-                                                                                        : LKG_END_UNKNOWN;
+        struct lkg_judging *note = s->engine.judging;
+        enum lkg_judging_end how = end->code == CLD_EXITED ? LKG_END_EXIT
+                                   : end->code != 0        ? LKG_END_SIGNAL
+                                                           : LKG_END_UNKNOWN;
 
-        if (!s->engine.judging || atomic_load(&s->engine.judging->since_ns) == 0)
-                return;
         /*
-         * It recorded the end itself; or this engine died before it read the note, which is about the
-         * previous one.
+         * It recorded the end itself when it gave up; or this engine died before it read the note, which is
+         * about the previous one.
          */
-        if (atomic_load(&s->engine.judging->end) != LKG_END_UNKNOWN)
-                return; /* recorded by the engine itself when it gave up */
-        atomic_store(&s->engine.judging->end_status, end->status);
-        atomic_store(&s->engine.judging->end, s->engine.took_too_long ? LKG_END_TIME : how);
+        if (!note || atomic_load(&note->since_ns) == 0 || atomic_load(&note->end) != LKG_END_UNKNOWN)
+                return;
+        atomic_store(&note->end_status, end->status);
+        atomic_store(&note->end, s->engine.took_too_long ? LKG_END_TIME : how);
 }
 
 /* If the work takes too long, the engine is killed, and the note tells its successor. @ret_cpu_ns: what it has used so far */
@@ -369,44 +369,40 @@ static struct lkg_account choose_account(struct lkg_supervisor *s)
                         : (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
 }
 
-/*
- * An empty file in place of a publication says that there was one: the next engine takes a higher number. A directory of blobs belongs to the
- * engine.
- */
-static void make_again(const struct lkg_supervisor *s, const char *name, bool directory)
-{
-        if (!directory)
-                lkg_close(openat(s->dirs.runtime, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                                 0600));
-        else if (mkdirat(s->dirs.runtime, name, 0700) == 0 && strcmp(name, LKG_PUBLICATION_BLOBS) == 0 &&
-                 fchownat(s->dirs.runtime, name, s->engine.account.uid, s->engine.account.gid,
-                          AT_SYMLINK_NOFOLLOW) < 0)
-                lkg_log_warning("%s: %s", name, strerror(errno));
-}
-
 bool lkg_runtime_mend(const struct lkg_supervisor *s)
 {
         static const struct {
                 const char *name;
                 mode_t type;
-        } parts[] = { { LKG_PUBLICATION_CURRENT, S_IFREG },
-                      { LKG_PUBLICATION_BLOBS, S_IFDIR },
-                      { LKG_PUBLICATION_PINNED, S_IFDIR },
-                      { LKG_CLAIMS_NAME, S_IFREG },
-                      { LKG_JUDGING_NAME, S_IFREG } };
+                bool engines; /* or root's */
+        } parts[] = { { LKG_PUBLICATION_CURRENT, S_IFREG, false },
+                      { LKG_PUBLICATION_BLOBS, S_IFDIR, true },
+                      { LKG_PUBLICATION_PINNED, S_IFDIR, false },
+                      { LKG_CLAIMS_NAME, S_IFREG, false },
+                      { LKG_JUDGING_NAME, S_IFREG, false } };
+        const int dir = s->dirs.runtime;
         bool any = false;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++) {
+                const char *name = parts[i].name;
                 struct stat st;
+                int r;
 
-                if (fstatat(s->dirs.runtime, parts[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
                     (st.st_mode & S_IFMT) == parts[i].type)
                         continue;
-                lkg_log_warning("%s in the private runtime directory is of another type: put aside",
-                                parts[i].name);
-                if (lkg_put_aside(s->dirs.runtime, parts[i].name) == 0)
-                        make_again(s, parts[i].name, parts[i].type == S_IFDIR);
                 any = true;
+                lkg_log_warning("%s in the private runtime directory is of another type: put aside", name);
+                if (lkg_put_aside(dir, name) < 0)
+                        continue;
+                /* An empty file says that there was a publication: the next engine takes a higher number. */
+                r = parts[i].type == S_IFDIR ? mkdirat(dir, name, 0700)
+                                             : mknodat(dir, name, S_IFREG | 0600, 0);
+                if (r == 0 && parts[i].engines)
+                        r = fchownat(dir, name, s->engine.account.uid, s->engine.account.gid,
+                                     AT_SYMLINK_NOFOLLOW);
+                if (r < 0)
+                        lkg_log_warning("%s: %s", name, strerror(errno));
         }
         return any;
 }
@@ -435,46 +431,42 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channe
         return 0;
 }
 
-static void start_another(struct lkg_supervisor *s)
+/* Return: whether there was one to be replaced. */
+static bool start_another(struct lkg_supervisor *s, const char *fmt, ...) LKG_PRINTF(2, 3);
+static bool start_another(struct lkg_supervisor *s, const char *fmt, ...)
 {
+        struct lkg_child *child = engine_of(s);
+        char why[PATH_MAX];
+        va_list ap;
+
+        if (!lkg_child_running(child) || child->ending)
+                return false;
+        va_start(ap, fmt);
+        (void)vsnprintf(why, sizeof(why), fmt, ap);
+        va_end(ap);
+        lkg_child_log(child, LOG_NOTICE, "is started again%s", why);
         lkg_engine_send(s, LKG_MSG_STOP);
-        lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, END_NS);
+        lkg_child_end(child, 0, END_NS);
+        return true;
 }
 
 void lkg_engine_publish_anew(struct lkg_supervisor *s)
 {
-        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
-
-        if (!lkg_child_running(child) || child->ending)
-                return;
-        lkg_child_log(child, LOG_NOTICE,
-                      "is started again: the file server found no publication that it could believe");
-        start_another(s);
+        (void)start_another(s, ": the file server found no publication that it could believe");
 }
 
 void lkg_engine_check_mounts(struct lkg_supervisor *s)
 {
-        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
-
-        if (s->source.over || !lkg_child_running(child) || child->ending ||
-            lkg_mounts_below(s->source.path) == s->source.mounts)
-                return;
-        lkg_child_log(child, LOG_NOTICE, "is started again: something was mounted or unmounted below %s",
-                      s->source.path);
-        start_another(s);
+        if (!s->source.over && lkg_mounts_below(s->source.path) != s->source.mounts)
+                (void)start_another(s, ": something was mounted or unmounted below %s", s->source.path);
 }
 
 bool lkg_engine_check_user(struct lkg_supervisor *s)
 {
-        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
         const struct lkg_account account = choose_account(s);
 
-        if (!lkg_child_running(child) || child->ending || child->adopted ||
-            same_account(&account, &s->engine.account))
-                return false;
-        lkg_child_log(child, LOG_NOTICE, "is started again, as user %u", (unsigned)account.uid);
-        start_another(s);
-        return true;
+        return !engine_of(s)->adopted && !same_account(&account, &s->engine.account) &&
+               start_another(s, ", as user %u", (unsigned)account.uid);
 }
 
 static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
@@ -552,8 +544,8 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 
 static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)
 {
-        const struct lkg_restart_pace *policy = end->fatal ? &lkg_restart_fatal : &lkg_restart_engine;
-        bool early = end->fatal || (!end->ready && !end->adopted && end->lived_ns < EARLY_NS);
+        const struct lkg_restart_pace *policy = child->fatal ? &lkg_restart_fatal : &lkg_restart_engine;
+        bool early = child->fatal || (!child->ready && lkg_child_early(child));
 
         note_end(s, end);
         gone(s);

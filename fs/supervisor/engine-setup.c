@@ -99,20 +99,12 @@ static int give_directory(int tree, int fd, unsigned flags, bool writable)
 /* Before we leave the host's namespace: its mounts can be cloned only there. */
 static int give_directories(void)
 {
-        static const struct {
-                int fd;
-                bool writable;
-        } directories[] = { { LKG_ENGINE_SOURCE_FD, false },
-                            { LKG_ENGINE_RUNTIME_FD, true },
-                            { LKG_ENGINE_STATE_FD, true } };
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < LKG_ARRAY_SIZE(directories); i++) {
-                int fd = directories[i].fd;
-
+        for (int fd = LKG_ENGINE_SOURCE_FD; r == 0 && fd <= LKG_ENGINE_STATE_FD; fd++)
                 r = give_directory(open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC),
-                                   fd, 0, directories[i].writable);
-        }
+                                   fd, 0,
+                                   /* writable= */ fd != LKG_ENGINE_SOURCE_FD);
         return r;
 }
 
@@ -229,30 +221,20 @@ static void give(struct owner_walk *w, int fd, const struct stat *st)
                 failed(w, -errno);
 }
 
-static int open_entry(int dirfd, const char *name)
+static void walk_directory(struct owner_walk *w, int dirfd, unsigned depth);
+
+static void walk_entry(struct owner_walk *w, int dirfd, const char *name, unsigned depth)
 {
         struct open_how how = {
                 .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
         };
-        long fd = syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
-
-        return fd < 0 ? -errno : (int)fd;
-}
-
-static void walk_directory(struct owner_walk *w, int dirfd, unsigned depth);
-
-static void walk_entry(struct owner_walk *w, int dirfd, const char *name, unsigned depth)
-{
-        LKG_CLEANUP(lkg_closep) int fd = open_entry(dirfd, name);
+        LKG_CLEANUP(lkg_closep) int fd = (int)syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
         struct stat st;
 
-        if (fd < 0) {
-                if (fd != -ELOOP && fd != -EXDEV) /* a symlink or another mount: not ours */
-                        failed(w, fd);
-                return;
-        }
-        if (fstat(fd, &st) < 0 || !may_hand_over(w, &st))
+        if (fd < 0 && errno != ELOOP && errno != EXDEV) /* a symlink or another mount: not ours */
+                failed(w, -errno);
+        if (fd < 0 || fstat(fd, &st) < 0 || !may_hand_over(w, &st))
                 return;
         if (S_ISDIR(st.st_mode) && w->whole)
                 walk_directory(w, fd, depth + 1);
@@ -281,20 +263,6 @@ static void walk_directory(struct owner_walk *w, int dirfd, unsigned depth)
         (void)closedir(dir);
 }
 
-static int hand_over_one(int top, const struct lkg_account *account, bool whole)
-{
-        struct owner_walk w = { .account = account, .whole = whole, .n_left = ENTRIES_MAX };
-        struct stat st;
-
-        if (fstat(top, &st) < 0)
-                return -errno;
-        w.before = st.st_uid;
-        walk_directory(&w, top, 0);
-        give(&w, top, &st); /* last: shows that the hand-over is complete */
-        note_owner(top, account);
-        return w.r;
-}
-
 /* ---- all ---- */
 
 int lkg_engine_begin(const struct lkg_supervisor *s)
@@ -313,11 +281,21 @@ static void hand_over(const struct lkg_account *account, bool whole)
         } directories[] = { { LKG_ENGINE_RUNTIME_FD, "runtime" }, { LKG_ENGINE_STATE_FD, "state" } };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
-                int r = hand_over_one(directories[i].fd, account, whole);
+                struct owner_walk w = { .account = account, .whole = whole, .n_left = ENTRIES_MAX };
+                int top = directories[i].fd;
+                struct stat st;
 
-                if (r < 0)
+                if (fstat(top, &st) == 0) {
+                        w.before = st.st_uid;
+                        walk_directory(&w, top, 0);
+                        give(&w, top, &st); /* last: shows that the hand-over is complete */
+                        note_owner(top, account);
+                } else {
+                        failed(&w, -errno);
+                }
+                if (w.r < 0)
                         (void)dprintf(STDERR_FILENO, "hand the %s directory to user %u: %s\n",
-                                      directories[i].name, (unsigned)account->uid, strerror(-r));
+                                      directories[i].name, (unsigned)account->uid, strerror(-w.r));
         }
 }
 

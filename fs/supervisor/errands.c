@@ -191,7 +191,7 @@ void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *me
                 struct lkg_copies *copies = &s->jobs.copies[i];
 
                 if (!lkg_span_is(lkg_span(message->text, length), s->settings->components[i].name))
-                        continue; /* none: it has a configuration that is not ours yet, and asks again after the reload */
+                        continue; /* if there is none: it asks again after the reload */
                 copies->supervisor = s;
                 (void)snprintf(copies->sha256, sizeof(copies->sha256), "%s",
                                message->text + length + (message->text[length] == ' '));

@@ -63,9 +63,6 @@ const struct lkg_restart_pace lkg_restart_refused = { .n_free = 0,
                                                       .max_ns = 5 * SEC };
 const struct lkg_restart_pace lkg_restart_engine = { .n_free = 1, .first_ns = 50 * MSEC, .max_ns = 1 * SEC };
 const struct lkg_restart_pace lkg_restart_fatal = { .n_free = 0, .first_ns = 10 * SEC, .max_ns = 10 * SEC };
-const struct lkg_restart_pace lkg_restart_notifier = { .n_free = 1,
-                                                       .first_ns = 50 * MSEC,
-                                                       .max_ns = 1 * SEC };
 const struct lkg_restart_pace lkg_restart_mount = { .n_free = 2, .first_ns = 100 * MSEC, .max_ns = 5 * SEC };
 
 uint64_t lkg_restart_pause_ns(unsigned *n_early, const struct lkg_restart_pace *pace, bool early)

@@ -17,17 +17,13 @@ struct lkg_restart_pace {
 
 extern const struct lkg_restart_pace lkg_restart_server;  /* callers wait for it: pauses stay short */
 extern const struct lkg_restart_pace lkg_restart_refused; /* file server of another build (exit 77) */
-extern const struct lkg_restart_pace lkg_restart_engine;
-extern const struct lkg_restart_pace lkg_restart_fatal; /* an engine that sent FATAL while running */
-extern const struct lkg_restart_pace lkg_restart_notifier;
-extern const struct lkg_restart_pace lkg_restart_mount; /* an aborted connection is mounted again */
+extern const struct lkg_restart_pace lkg_restart_engine;  /* and notifier */
+extern const struct lkg_restart_pace lkg_restart_fatal;   /* an engine that sent FATAL while running */
+extern const struct lkg_restart_pace lkg_restart_mount;   /* an aborted connection is mounted again */
 
 /**
- * lkg_restart_pause_ns() - a child died: how long until the next start.
- * @n_early: deaths in a row before it was of any use
- * @early:   it died before it was of any use; false forgets all earlier deaths
- *
- * Return: nanoseconds, 0 = at once.
+ * lkg_restart_pause_ns() - a child died: how long until the next start, 0 = at once.
+ * @n_early: deaths in a row before it was of any use; @early: this one; false forgets them
  */
 uint64_t lkg_restart_pause_ns(unsigned *n_early, const struct lkg_restart_pace *pace, bool early);
 
@@ -37,10 +33,7 @@ uint64_t lkg_restart_pause_ns(unsigned *n_early, const struct lkg_restart_pace *
 #define LKG_ALIVE_SILENT_NS \
         (1 * LKG_NSEC_PER_SEC) /* how long the engine may be silent before that is reported */
 
-/*
- * A process whose work leaves a trace: the file server (requests answered), the notifier (steps), the engine (CPU time of what it has
- * noted, until it answers).
- */
+/* A process whose work leaves a trace: requests answered, steps, the engine's CPU time until it answers. */
 struct lkg_progress {
         uint64_t seen;               /* the trace at the last check that found a new one */
         uint64_t last_ns, waited_ns; /* time of the last check, and how long nothing has changed */
@@ -81,10 +74,9 @@ enum lkg_progress_verdict lkg_heartbeat_look(struct lkg_progress *progress, uint
 /* ---- work ---- */
 
 /*
- * The limit of CPU time for one piece of work that the engine has noted (lkg/admission.h). A typical change takes a few milliseconds. CPU time and not
- * wall time: a busy machine proves nothing about a document. What is large may take longer, so that a slow
- * machine proves nothing either: a million fields, 17 MB noted three times, take about six seconds on a
- * small virtual machine.
+ * The limit of CPU time for one piece of work that the engine has noted (lkg/admission.h). A typical change takes a few
+ * milliseconds. CPU time and not wall time: a busy machine proves nothing about a document. What is large may take
+ * longer, so that a slow machine proves nothing either: a million fields, 17 MB noted three times, take about six seconds.
  */
 #define LKG_WORK_CPU_NS         (5 * LKG_NSEC_PER_SEC)
 #define LKG_WORK_CPU_NS_PER_MIB (LKG_NSEC_PER_SEC / 2)

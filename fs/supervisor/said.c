@@ -18,15 +18,15 @@
 
 /* ---- pipes ---- */
 
-/* For reading and writing: a separate file description. */
-static int open_both(int fd)
+/* A separate file description. */
+static int open_again(int fd, int flags)
 {
         char path[64];
-        int both;
+        int again;
 
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        both = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-        return both < 0 ? -errno : lkg_lift_fd(both);
+        again = open(path, flags | O_NONBLOCK | O_CLOEXEC);
+        return again < 0 ? -errno : lkg_lift_fd(again);
 }
 
 int lkg_said_pipe(int *ret_ours, int *ret_theirs)
@@ -42,7 +42,7 @@ int lkg_said_pipe(int *ret_ours, int *ret_theirs)
         if (ours < 0 || theirs < 0)
                 return ours < 0 ? ours : theirs;
         (void)fcntl(theirs, F_SETPIPE_SZ, (int)LKG_SAID_PIPE); /* otherwise 64 KiB */
-        both = open_both(theirs);
+        both = open_again(theirs, O_RDWR);
         if (both >= 0) { /* without /proc: one end each */
                 lkg_close(theirs);
                 theirs = both;
@@ -62,21 +62,12 @@ int lkg_said_of(int pid)
         struct stat st;
         struct statfs fs;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        int ours;
 
         (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, STDERR_FILENO);
         fd = open(path, O_PATH | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0)
+        if (fd < 0 || fstat(fd, &st) < 0 || (S_ISFIFO(st.st_mode) && fstatfs(fd, &fs) < 0))
                 return -errno;
-        if (!S_ISFIFO(st.st_mode))
-                return -ENOTSUP;
-        if (fstatfs(fd, &fs) < 0)
-                return -errno;
-        if (fs.f_type != PIPEFS_MAGIC)
-                return -ENOTSUP;
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        ours = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        return ours < 0 ? -errno : lkg_lift_fd(ours);
+        return S_ISFIFO(st.st_mode) && fs.f_type == PIPEFS_MAGIC ? open_again(fd, O_RDONLY) : -ENOTSUP;
 }
 
 /* ---- the allowance ---- */

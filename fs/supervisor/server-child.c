@@ -223,7 +223,8 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
                               "updated?); unmount and mount again to use it");
                 policy = &lkg_restart_refused;
         }
-        lkg_child_start_later(child, lkg_restart_pause_ns(&child->n_early, policy, refused || !end->ready));
+        lkg_child_start_later(child,
+                              lkg_restart_pause_ns(&child->n_early, policy, refused || !child->ready));
 }
 
 /* ---- does it answer ---- */

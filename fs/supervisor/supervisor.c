@@ -227,8 +227,7 @@ static void server_ready(struct lkg_supervisor *s)
 {
         if (s->phase != LKG_PHASE_SERVER)
                 return;
-        s->jobs.attach_after_copies = !s->announced && lkg_fallback_busy(s);
-        if (s->jobs.attach_after_copies)
+        if (!s->announced && lkg_fallback_busy(s))
                 lkg_timer_stop(&s->timers.phase);
         else
                 attach(s);
@@ -238,10 +237,11 @@ static void copies_done(struct lkg_supervisor *s)
 {
         if (s->phase == LKG_PHASE_END)
                 child_gone(s);
-        else if (s->jobs.attach_after_copies && s->children[LKG_CHILD_SERVER].ready)
-                server_ready(s);
-        else if (
-                s->jobs.attach_after_copies) /* it has ended meanwhile; its successor attaches when it is ready */
+        else if (s->phase != LKG_PHASE_SERVER || s->announced)
+                return;
+        else if (lkg_child_ready(&s->children[LKG_CHILD_SERVER]))
+                attach(s);
+        else /* it may have ended while it waited for them: its successor attaches when it is ready */
                 enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
 }
 
@@ -267,7 +267,6 @@ static void mount_anew(void *userdata)
         struct lkg_error err = { 0 };
         int r;
 
-        lkg_connection_init(&next);
         r = lkg_connection_open(s, &next, &err);
         if (r == 0)
                 r = lkg_connection_handshake(&next, &err);

@@ -49,7 +49,7 @@ struct lkg_child {
         struct lkg_supervisor *supervisor; /* borrowed */
         const struct lkg_child_row *row;
         enum lkg_child_kind kind;
-        pid_t pid;            /* 0 = not running */
+        pid_t pid;            /* 0 = not running; the rest is about the last one then */
         int pidfd, channel;   /* channel: our end of its --supervisor-fd */
         bool adopted;         /* started by a predecessor: its end is visible, its exit code is not */
         bool ready;           /* engine: has published; file server: serves */
@@ -130,7 +130,6 @@ struct lkg_jobs {
                 uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = never */
         } exec;
         struct lkg_copies copies[LKG_COMPONENTS_MAX]; /* of each component */
-        bool attach_after_copies;                     /* the file server is ready for the first time */
         bool copies_late;           /* everything else has ended, but a copy is still being written */
         struct lkg_helper dentries; /* makes the kernel drop names of the view */
 };
@@ -198,11 +197,11 @@ struct lkg_supervisor {
 
 /* preflight.c: part of the start */
 /**
- * lkg_preflight() - all that can be wrong; then create and lock the directories: from then on no other lkgfsd uses them. Sends no
- * request, so a dead or hung view does not matter. With `fake` the mount point is checked, and nothing is created.
+ * lkg_preflight() - all that can be wrong; then create and lock the directories. Sends no request, so a dead or hung view
+ * does not matter. With `fake` the mount point is checked, and nothing is created.
  */
 int lkg_preflight(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_preflight_occupied() - refuse a mount point in use; for a dead view of ours set `stale_id` instead. At most 2 s. */
+/** lkg_preflight_occupied() - refuse a mount point in use; for a dead view set `stale_id` instead. At most 2 s. */
 int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_preflight_cleanup() - remove the private runtime directory. Only if no process of ours is serving. */
 void lkg_preflight_cleanup(struct lkg_supervisor *s);
@@ -232,8 +231,8 @@ int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_listen_open() - the socket on which successive engines accept file servers. */
 int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_private_connect() - to the socket @name of the private runtime directory. We hold the engine's listening socket: without an
- * engine, the next one accepts the connection. Return: the socket; -EAGAIN: too many wait to be accepted; -errno.
+ * lkg_private_connect() - to the socket @name of the private runtime directory. We hold the engine's: without an engine,
+ * the next one accepts the connection. Return: the socket; -EAGAIN: too many wait to be accepted; -errno.
  */
 int lkg_private_connect(const struct lkg_supervisor *s, const char *name);
 /** lkg_attach() - make the view appear at the mount point, in place of a stale one; does nothing if attached. */
@@ -245,11 +244,9 @@ int lkg_unmount(void *userdata);
 /** lkg_still_mounted() - is our mount in the mount table? Sends no request. */
 bool lkg_still_mounted(struct lkg_supervisor *s);
 
-/* How a child ended. */
+/* How a child ended: CLD_* and its value, as from waitid(2); 0 = unknown. */
 struct lkg_child_end {
-        int code, status;           /* as returned by waitid(2): CLD_* and its value; 0 = unknown */
-        bool ready, adopted, fatal; /* its previous state */
-        uint64_t lived_ns;
+        int code, status;
 };
 
 /* Callbacks from the parts to supervisor.c, which knows all of them. */
@@ -276,7 +273,7 @@ struct lkg_life {
 struct lkg_child_row {
         const char *name;    /* in our log */
         const char *program; /* in the lines that it prints */
-        /* Options with a descriptor, from 3 on: the place of an int in struct lkg_supervisor, or its end of the channel. */
+        /* Options with a descriptor, from 3 on: the place in struct lkg_supervisor, or its end of the channel. */
         struct {
                 const char *option;
                 size_t fd;
@@ -297,7 +294,7 @@ struct lkg_child_row {
         /* Read one message of the channel. Return: false: there is none. */
         bool (*input)(struct lkg_supervisor *s, struct lkg_child *child);
 };
-/** lkg_child_hear() - at most LKG_MESSAGES_AT_ONCE messages: nobody may occupy the loop. Return: whether there may be more. */
+/** lkg_child_hear() - LKG_MESSAGES_AT_ONCE messages: nobody may occupy the loop. Return: are there more? */
 bool lkg_child_hear(struct lkg_child *child);
 /** lkg_child_hear_out() - everything that its channel can hold. */
 void lkg_child_hear_out(struct lkg_child *child);
@@ -317,6 +314,10 @@ void lkg_child_replace(struct lkg_child *child, const char *why);
 /** lkg_child_log() - a line that starts with the child's name; limited per child. */
 void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...) LKG_PRINTF(3, 4);
 bool lkg_child_running(const struct lkg_child *child);
+/** lkg_child_ready() - does it run, and has the engine published, does the file server serve? */
+bool lkg_child_ready(const struct lkg_child *child);
+/** lkg_child_early() - did it end, or does it, within a second of its start? */
+bool lkg_child_early(const struct lkg_child *child);
 /** lkg_child_forget() - the process, not how often it died. */
 void lkg_child_forget(struct lkg_child *child);
 /**
@@ -358,7 +359,7 @@ enum {
 int lkg_engine_begin(const struct lkg_supervisor *s);
 int lkg_engine_setup(const struct lkg_supervisor *s);
 /**
- * lkg_hide_view() - in a new process: a mount namespace without the view, so that no path of a configuration leads through it.
+ * lkg_hide_view() - in a new process: a mount namespace in which no path of a configuration leads through the view.
  * Return: 0 or an exit code; the reason was printed.
  */
 int lkg_hide_view(const char *mount_point);
@@ -446,7 +447,7 @@ int lkg_supervisor_run(const struct lkg_options *options, int ready_fd);
 extern const struct lkg_life lkg_life; /* the same for every supervisor */
 
 /* background.c */
-/** lkg_background_enter() - Return: 0 in the daemon, 1 in the caller's process (end with @ret_code), or an exit code. */
+/** lkg_background_enter() - Return: 0 in the daemon; 1 in the caller (end with @ret_code); an exit code. */
 int lkg_background_enter(int *ret_ready_fd, int *ret_code, struct lkg_error *err);
 /** lkg_background_redirect() - send stdout and stderr to the journal or the log file. */
 int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err);
