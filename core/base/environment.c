@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a unit and the variables in its command line: systemd.exec(5), systemd.service(5), "Command lines". */
+/* The environment of a unit, and variables in its command line: systemd.exec(5), systemd.service(5). */
 #include <ctype.h>
 
 #include <lkg/text.h>
@@ -48,8 +48,8 @@ static bool is_blank(char c)
 }
 
 /*
- * Parts in quotes, `"a b" 'c'`, are one value without a blank in between. What begins without a quote goes to the end of the line,
- * without trailing blanks. In double quotes a backslash escapes special characters. Return: at the line break.
+ * Parts in quotes, `"a b" 'c'`, are one value without a blank in between. What begins without a quote goes to the end of
+ * the line, without trailing blanks. In double quotes a backslash escapes special characters. Return: at the line break.
  */
 static const char *parse_value(const char *p, const char *end, struct lkg_buf *value)
 {

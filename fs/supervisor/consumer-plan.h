@@ -47,7 +47,7 @@ uint64_t lkg_plan_begin(struct lkg_plan *plan, uint64_t now_ns);
 /** lkg_plan_end() - the running restart has finished or failed, or nobody knows. Return: whether one is planned. */
 bool lkg_plan_end(struct lkg_plan *plan, bool done);
 
-/** lkg_plan_jitter_ns() - this node's wait for a remote change: always the same for the two names, evenly in [0, @jitter_ms). */
+/** lkg_plan_jitter_ns() - always the same for the same two names, spread evenly over [0, @jitter_ms). */
 uint64_t lkg_plan_jitter_ns(const char *node, const char *component, uint32_t jitter_ms);
 
 /** lkg_plan_format() - write `key=value` lines; the times are valid for @boot_id only. Failure is sticky in @buf. */

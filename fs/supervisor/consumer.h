@@ -2,18 +2,14 @@
 /*
  * Restarts components when the engine reports that the meaning of their configuration has changed
  * (LKG_MSG_RESTART). Only this process may do that, and configuration owned by root says how: which unit, or
- * which program. consumer-plan.h decides when; a forked process does it, so that the loop
- * never waits.
+ * which program. consumer-plan.h decides when; a forked process does it, so that the loop never waits.
  *
- * Below `facts/<component>/` of the private runtime directory, each replaced atomically:
+ * In `facts/<component>/` (docs/specification.md 6.6):
  *
- *     restarted     one line `BOOTTIME-NS BOOT-ID GENERATION RESULT`, for the engine: the start that follows does
- *                   not count against a configuration. Written before the restart is asked for (RESULT `asked`),
- *                   and again, with the same time, after it (`done` or `failed: reason`).
- *     restarts      at most 20 lines `RFC3339 POLICY GENERATION RESULT`, newest last: one when a restart has
- *                   been carried out, or has failed.
- *     restart-plan  our own state, so that a successor can continue with it: consumer-plan.h. A restart during which we
- *                   were killed counts as failed, so it is repeated.
+ *     restarted     for the engine: the start that follows does not count against a configuration. So it is written
+ *                   before the restart is asked for (`asked`), and again, with the same time, after it.
+ *     restarts      a line when a restart has been carried out, or has failed.
+ *     restart-plan  our own state. A restart during which we were killed counts as failed, so it is repeated.
  */
 #pragma once
 
@@ -33,10 +29,7 @@ struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd, const str
 /** lkg_consumer_free() - end what runs. At most 1 s per component. */
 struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *consumer);
 
-/**
- * lkg_consumer_configure() - set the components, in the engine's order; plans are kept by name, also those that an earlier lkgfsd left.
- * @settings: borrowed until the next call
- */
+/** lkg_consumer_configure() - the components, borrowed until the next call; plans are kept by name. */
 void lkg_consumer_configure(struct lkg_consumer *consumer, const struct lkg_settings *settings);
 /** lkg_consumer_enable() - the view is served: planned restarts may be carried out. */
 void lkg_consumer_enable(struct lkg_consumer *consumer);

@@ -24,20 +24,12 @@ struct lkg_options {
         char *storage;               /* owned: the value of -o */
 };
 
-/**
- * lkg_options_parse() - parse a command line.
- * @argv: argv[0] selects one of the two conventions
- *
- * Return: 0; EX_USAGE with the reason in @err; EX_OSERR: out of memory.
- */
+/** lkg_options_parse() - argv[0] selects the convention. Return: 0; EX_USAGE; EX_OSERR: out of memory. */
 int lkg_options_parse(int argc, char *const argv[], struct lkg_options *ret, struct lkg_error *err);
 void lkg_options_deinit(struct lkg_options *options);
 
 /** lkg_options_usage() - the text of --help. */
 const char *lkg_options_usage(bool helper);
 
-/**
- * lkg_options_exit_code() - convert sysexits of lkgfsd to what mount(8) expects from a helper: 0, 1 usage, 2
- * system, 32 mount.
- */
+/** lkg_options_exit_code() - what mount(8) expects from a helper: 0, 1 usage, 2 system, 32 mount. */
 int lkg_options_exit_code(bool helper, int code);

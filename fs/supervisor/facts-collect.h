@@ -8,12 +8,10 @@
  * Facts are collected when the view is first served, after SIGHUP, and when a process of a component starts
  * or ends.
  *
- *     start   one line `PID START-TIME WHY` about the unit's main process: its start time is field 22 of
- *             /proc/PID/stat, WHY is `automatic` (systemd restarted it, and it had not ended well, or nobody
- *             saw how), `clean` (the same, but it had ended with Result=success) or `manual` (an operator, a
- *             job, a boot). Absent when the service manager did not answer or does not know the unit.
- *     end     our own state: `PID START-TIME NRESTARTS WHY SUBSTATE RESULT` of the last main process;
- *             SUBSTATE is `running` and RESULT `-` until its end was seen.
+ *     start   about the unit's main process: `automatic` (systemd restarted it, and it had not ended well, or
+ *             nobody saw how), `clean` (the same, but it had ended with Result=success) or `manual` (an operator,
+ *             a job, a boot). Absent when the service manager did not answer or does not know the unit.
+ *     end     our own state: struct lkg_unit_last, in one line; SUBSTATE is `running` until its end was seen.
  */
 #pragma once
 
@@ -44,7 +42,7 @@ void lkg_facts_cancel(struct lkg_supervisor *s);
 
 /* ---- facts-collect.c: in the forked process ---- */
 
-/** lkg_facts_dir() - open `facts/@component` in the private runtime directory, create it if necessary. Return: descriptor; -errno. */
+/** lkg_facts_dir() - open `facts/@component`, create it if necessary. Return: descriptor or -errno. */
 int lkg_facts_dir(int runtime_fd, const char *component);
 /** lkg_facts_bus() - the system bus, with a time limit for each call; NULL if there is none. */
 sd_bus *lkg_facts_bus(void);
@@ -76,11 +74,11 @@ struct lkg_unit_last {
         char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX]; /* after its end */
 };
 
-/** lkg_unit_now_read() - from the reply @m to GetAll. Return: 0; -EBADMSG: not a service, or in an unknown form; -errno. */
+/** lkg_unit_now_read() - from the reply to GetAll. Return: 0; -EBADMSG: no service, or an unknown form; -errno. */
 int lkg_unit_now_read(sd_bus_message *m, struct lkg_unit_now *ret);
 /** lkg_unit_now_query() - from systemd. Return: the same; -ENOENT: not loaded; another -errno: unknown. */
 int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret);
-/** lkg_start_why() - why a process other than @last (pid 0: none is known) started; @n_restarts: the counter now. Pure. */
+/** lkg_start_why() - of a process other than @last (pid 0: none is known); @n_restarts: the counter now. Pure. */
 enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_restarts);
 /** lkg_unit_ended() - note in @last how it ended, if @now has that. Return: whether it does. Pure. */
 bool lkg_unit_ended(struct lkg_unit_last *last, const struct lkg_unit_now *now);

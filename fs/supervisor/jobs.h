@@ -14,32 +14,23 @@
 #include <lkg/messages.h>
 #include <lkg/process.h>
 
-/*
- * Every descriptor that we keep has this number or a higher one, so that children can have theirs at 3, 4, 5
- * ...
- */
+/* Every descriptor that we keep has this number or a higher one: children have theirs at 3, 4, 5 ... */
 #define LKG_FD_BASE 32
 
 /** lkg_fail() - fill @err like printf, with the error text of @errnum if it is not 0. Return: @exit_code. */
 int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...) LKG_PRINTF(4, 5);
-/**
- * lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec; closes @fd. Return: new number or -errno;
- * a negative @fd.
- */
+/** lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec. Return: the new number; -errno; a negative @fd. */
 int lkg_lift_fd(int fd);
 /** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno: none are open. */
 int lkg_channel_pair(int *ret_ours, int *ret_theirs);
 /**
- * lkg_channel_take() - one message of a file server, with at most one descriptor, which the caller owns (@ret_fd, -EBADF: none).
+ * lkg_channel_take() - one message of a file server; @ret_fd: its descriptor, which the caller owns; -EBADF: none.
  * Return: as of lkg_handover_recv()
  */
 int lkg_channel_take(int channel, struct lkg_handover *ret, int *ret_fd);
 /** lkg_set_oom_score() - set it for this process, see proc(5). Return: 0 or -errno. */
 int lkg_set_oom_score(const char *score);
-/**
- * lkg_wait_pidfd() - wait at most @limit_ns until the process of @pidfd has ended.
- * Return: true if it has.
- */
+/** lkg_wait_pidfd() - wait at most @limit_ns for the end of the process of @pidfd. Return: has it ended? */
 bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns);
 
 /* ---- timers ---- */
@@ -64,38 +55,30 @@ bool lkg_timer_is_set(const struct lkg_timer *timer);
 
 struct lkg_helper_work {
         int (*run)(void *userdata); /* runs in the new process; returns its exit status */
-        /*
-         * @status: exit status, or -1: it was killed, by its limit or otherwise. Called in the loop; may
-         * start the next one. May be NULL.
-         */
+        /* @status: exit status; -1: it was killed. Called in the loop; may start the next one. May be NULL. */
         void (*done)(void *userdata, int status);
         void *userdata;
         /* Borrowed. The helper gets them as LKG_HELPER_FIRST_FD, ...; otherwise it has only 0, 1, 2. */
         int fds[LKG_HELPER_FDS_MAX];
         size_t n_fds;
         /*
-         * Set for what becomes a program, or parses: its standard input is empty, its standard output is kept in memory
-         * (lkg_helper_answer()), and what is on its standard error is logged after its end as lines of this program. Otherwise
-         * it has our 0, 1 and 2. A name or a path; borrowed.
+         * Name or path of what becomes a program, or parses; borrowed. Its standard input is empty, its output is kept
+         * in memory (lkg_helper_answer()), its standard error is logged after its end. NULL: it has our 0, 1 and 2.
          */
         const char *program;
         uint64_t limit_ns;
         unsigned flags; /* enum lkg_job_flags */
-        /*
-         * @done is called at the limit, even if the helper has not ended. Otherwise only after its end,
-         * which may never come.
-         */
+        /* @done is called at the limit in any case. Otherwise only after its end, which may never come. */
         bool impatient;
-        void (*again)(
-                void *userdata); /* called after @done if it was to be started while it ran; NULL: it may not be */
+        /* Called after @done if it was to be started while it ran; NULL: that is refused. */
+        void (*again)(void *userdata);
 };
 
 /* All zero: it is not running. */
 struct lkg_helper {
         struct lkg_job job;
-        struct lkg_helper_work
-                work; /* without what was borrowed for the start; program NULL: it has no output of its own */
-        sd_event *event; /* borrowed */
+        struct lkg_helper_work work; /* program NULL: it has no output of its own */
+        sd_event *event;             /* borrowed */
         sd_event_source *exit_source;
         struct lkg_timer limit;
         int answer_fd, said_fd; /* of a program */
@@ -104,15 +87,12 @@ struct lkg_helper {
 };
 
 /**
- * lkg_helper_start() - start it in its own process group, which is killed with it at the limit; it ends when
- * we are killed.
- * Return: 0; -EBUSY: it is already running, and no `again`; another -errno: nothing is called.
+ * lkg_helper_start() - in its own process group, which is killed with it at the limit; it ends when we are killed.
+ * Return: 0; -EBUSY: it is running, and no `again`; another -errno: nothing is called.
  */
 int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work);
 /**
- * lkg_helper_answer() - in or after @done: what it has printed, at most @max bytes; forgets it.
- * @ret: heap, caller frees, NUL-terminated
- *
+ * lkg_helper_answer() - in or after @done: what it has printed, at most @max bytes and a NUL; caller frees. Only once.
  * Return: 0; -EFBIG: there was more; another -errno.
  */
 int lkg_helper_answer(struct lkg_helper *helper, size_t max, char **ret, size_t *ret_size);
@@ -122,8 +102,8 @@ int lkg_helper_answer(struct lkg_helper *helper, size_t max, char **ret, size_t 
  */
 int lkg_helper_run(const struct lkg_helper_work *work, size_t max, char **ret, size_t *ret_size);
 /**
- * lkg_helper_cancel() - kill it and its process group; done is not called. Waits at most LKG_JOB_GRACE_NS,
- * and not at all for an impatient one; if it has not ended then, the loop reaps it later (without a loop: init, soon).
+ * lkg_helper_cancel() - kill it and its group; done is not called. Waits at most LKG_JOB_GRACE_NS, not at all for an
+ * impatient one; after that the loop reaps it (without a loop: init, soon).
  */
 void lkg_helper_cancel(struct lkg_helper *helper);
 bool lkg_helper_running(const struct lkg_helper *helper);

@@ -216,7 +216,7 @@ int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret)
         struct statx stx;
         int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
 
-        /* A mask of 0: the number is there in any case, and FUSE refuses anything else to whom its server does not admit. */
+        /* A mask of 0: the number is there in any case, and FUSE refuses more to whom a server does not admit. */
         if (statx(dirfd, path, flags, 0, &stx) < 0)
                 return -errno;
         if (!(stx.stx_mask & STATX_MNT_ID))

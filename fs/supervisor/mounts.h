@@ -22,7 +22,7 @@ struct lkg_mount {
 /** lkg_mounts_parse_line() - parse one line of mountinfo, with octal escapes. Return: 0 or -EBADMSG. */
 int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret);
 
-/** lkg_mounts_top() - the mount that a path walk to @point ends in. Return: 1 and @ret; 0: nothing is mounted exactly there; -errno. */
+/** lkg_mounts_top() - the mount that a walk to @point ends in. Return: 1; 0: none is exactly there; -errno. */
 int lkg_mounts_top(const char *point, struct lkg_mount *ret);
 /**
  * lkg_mounts_below_in() - a number that changes with the mounts below @dir, except views of lkgfs and the mount at @dir
@@ -35,18 +35,14 @@ uint64_t lkg_mounts_below(const char *dir);
 int lkg_mounts_has(uint64_t id);
 
 /**
- * lkg_mounts_detach_views() - detach every view of lkgfs, including those of others, from our mount
- * namespace. A copy of a mount in a namespace without propagation would keep its file system alive forever.
- * Return: 0; -errno.
+ * lkg_mounts_detach_views() - every view of lkgfs, including those of others, from our mount namespace: a copy in a
+ * namespace without propagation would keep a file system alive forever. Return: 0; -errno.
  */
 int lkg_mounts_detach_views(void);
 
 /** lkg_mounts_find_in() - the mount with number @id. @text as above. Return: 1 and @ret; 0. */
 int lkg_mounts_find_in(char *text, uint64_t id, struct lkg_mount *ret);
-/**
- * lkg_mounts_of() - the mount that the open file @fd is in, without a request to its file system.
- * Return: 1 and @ret; 0; -errno.
- */
+/** lkg_mounts_of() - the mount that @fd is in, without a request to its file system. Return: 1 and @ret; 0; -errno. */
 int lkg_mounts_of(int fd, struct lkg_mount *ret);
 /**
  * lkg_mount_asks_elsewhere() - does another machine or process decide who may read its files, so that local
@@ -55,17 +51,11 @@ int lkg_mounts_of(int fd, struct lkg_mount *ret);
  */
 bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount);
 
-/**
- * lkg_mount_restrictions() - restrictions of a mount that the view of a directory in it must have, too:
- * MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSYMFOLLOW. (The view is always nosuid and nodev.)
- */
+/** lkg_mount_restrictions() - MOUNT_ATTR_* that a view of its directory must have, too (always nosuid and nodev). */
 uint64_t lkg_mount_restrictions(const struct lkg_mount *mount);
 
 bool lkg_mount_is_lkgfs(const struct lkg_mount *mount);
 bool lkg_mount_is_fuse(const struct lkg_mount *mount);
 
-/**
- * lkg_mounts_id_of() - the id of the mount that @path (relative to @dirfd, "" = @dirfd itself) is in.
- * Return: 0; -errno.
- */
+/** lkg_mounts_id_of() - of the mount that @path is in (relative to @dirfd, "" = @dirfd itself). Return: 0; -errno. */
 int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret);

@@ -401,7 +401,7 @@ static int open_lock_file(int dirfd, int flags)
 }
 
 /*
- * Lock the file `lock` of @dirfd, or report its holder. A read-only file system can be locked, too: its stored state is still used.
+ * Lock the file `lock` of @dirfd, or report its holder. A read-only file system can be locked, too: its state is used.
  * @what: "state directory", for a message
  * @ret:  the descriptor that holds it; unchanged if the file system is read-only and there is no such file
  */

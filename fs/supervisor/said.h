@@ -44,12 +44,7 @@ struct lkg_said {
         } last[LKG_SAID_LAST];
 };
 
-/**
- * lkg_said_pipe() - make a pipe, both ends close-on-exec, non-blocking and LKG_FD_BASE or above.
- * @ret_ours: for reading; @ret_theirs: standard output and error of a child
- *
- * Return: 0 or -errno.
- */
+/** lkg_said_pipe() - for reading, and for the output of a child: lifted, non-blocking. Return: 0 or -errno. */
 int lkg_said_pipe(int *ret_ours, int *ret_theirs);
 /** lkg_said_of() - the pipe of process @pid, which a predecessor started. Return: our end; -errno. */
 int lkg_said_of(int pid);
@@ -57,12 +52,9 @@ int lkg_said_of(int pid);
 int lkg_said_watch(struct lkg_said *said, sd_event *event, const char *program, int fd);
 /** lkg_said_hear() - log the content of the pipe, so that it precedes the next line that we log. */
 void lkg_said_hear(struct lkg_said *said);
-/**
- * lkg_said_end() - it ended or was given up: log all its remaining output, and the last of the lines that
- * were left out.
- */
+/** lkg_said_end() - log its remaining output, and the last of the lines that were left out. */
 void lkg_said_end(struct lkg_said *said);
-/** lkg_said_line() - log a line of the same child that arrived another way, on the same allowance. */
+/** lkg_said_line() - log a line of it that arrived another way, on the same allowance. */
 void lkg_said_line(struct lkg_said *said, int priority, const struct lkg_log_fields *fields,
                    const char *text);
 /** lkg_said_all() - log the output in @fd of a program that has ended. */

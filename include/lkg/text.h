@@ -279,7 +279,7 @@ void lkg_strings_deinit(struct lkg_strings *strings);
 
 /* ---- environment ---- */
 
-/* The environment of a unit is a list of NAME=VALUE, each name only once: systemd.exec(5), systemd.service(5), "Command lines". */
+/* A list of NAME=VALUE, each name only once: systemd.exec(5), systemd.service(5), "Command lines". */
 
 /** lkg_env_set() - in place of an earlier value; a word that is not an assignment is ignored. Return: 0 or -ENOMEM. */
 int lkg_env_set(struct lkg_strings *env, const char *assignment);
