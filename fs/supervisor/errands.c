@@ -86,6 +86,15 @@ static void answer(struct lkg_supervisor *s, const struct lkg_message *message)
                 (void)unlinkat(s->dirs.runtime, LKG_EXEC_FILE, 0); /* the next engine will ask again */
 }
 
+static void refuse(struct lkg_supervisor *s, int r, const char *why)
+{
+        struct lkg_message message;
+
+        lkg_message_init(&message, LKG_MSG_CREDENTIAL);
+        tell_why(&message, r, why);
+        answer(s, &message);
+}
+
 static void on_done(void *userdata, int status)
 {
         struct lkg_supervisor *s = userdata;
@@ -103,15 +112,12 @@ void lkg_exec_request(struct lkg_supervisor *s)
                                               .program = s->programs[LKG_CHILD_ENGINE],
                                               .limit_ns = EXEC_LIMIT_NS };
         uint64_t now_ns = lkg_boottime_ns();
-        struct lkg_message message;
         int r;
 
         if (s->phase > LKG_PHASE_RUNNING || lkg_helper_running(&s->jobs.exec.helper))
                 return; /* the running one answers this request, too */
-        lkg_message_init(&message, LKG_MSG_CREDENTIAL);
         if (s->jobs.exec.started_ns > 0 && now_ns - s->jobs.exec.started_ns < EXEC_PAUSE_NS) {
-                tell_why(&message, -EAGAIN, "it ran only a few seconds ago");
-                answer(s, &message);
+                refuse(s, -EAGAIN, "it ran only a few seconds ago");
                 return;
         }
         s->jobs.exec.started_ns = now_ns;
@@ -119,8 +125,7 @@ void lkg_exec_request(struct lkg_supervisor *s)
         if (r >= 0)
                 return;
         lkg_log_error("exec plugin: start the process that runs it: %s", strerror(-r));
-        tell_why(&message, r, "the process that runs it could not be started");
-        answer(s, &message);
+        refuse(s, r, "the process that runs it could not be started");
 }
 
 void lkg_exec_cancel(struct lkg_supervisor *s)

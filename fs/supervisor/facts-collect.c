@@ -94,17 +94,6 @@ static bool ask_version(const char *exe, struct lkg_buf *ret)
         return true;
 }
 
-/*
- * A program is run as root only if no other user can replace it.
- * Return: 0; 1: must not be run; -errno: it may be in the middle of an upgrade.
- */
-static int judge(const char *exe, struct stat *ret_st, struct lkg_error *err)
-{
-        int r = lkg_judge_program(exe, ret_st, err);
-
-        return r == -EPERM || r == -EACCES || r == -EINVAL ? 1 : r;
-}
-
 static bool recorded(int dirfd, const char *program)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -123,14 +112,17 @@ void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
         struct stat st;
         char identity[128];
         size_t i = 0;
-        int refused;
+        bool refused;
+        int r;
 
         while (i < n_exes && stat(exes[i], &st) < 0)
                 i++;
         if (i == n_exes)
                 return; /* it may be in the middle of an upgrade: keep the old answer */
-        refused = judge(exes[i], &st, &err);
-        if (refused < 0)
+        /* A program is run as root only if no other user can replace it. It may be in the middle of an upgrade. */
+        r = lkg_judge_program(exes[i], &st, &err);
+        refused = r == -EPERM || r == -EACCES || r == -EINVAL;
+        if (r < 0 && !refused)
                 return;
         (void)snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s",
                        (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,

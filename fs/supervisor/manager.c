@@ -109,7 +109,7 @@ static int is_restart(sd_bus *bus, const char *path)
 
 int lkg_unit_restarts(sd_bus *bus, pid_t pid)
 {
-        sd_bus_message *found = NULL, *job = NULL;
+        LKG_CLEANUP(lkg_bus_message_unrefp) sd_bus_message *found = NULL, *job = NULL;
         const char *path = NULL;
         uint32_t id = 0;
         int r = sd_bus_call_method(bus, LKG_SYSTEMD, LKG_SYSTEMD_PATH, LKG_SYSTEMD ".Manager",
@@ -122,11 +122,9 @@ int lkg_unit_restarts(sd_bus *bus, pid_t pid)
                                         "(uo)");
         if (r >= 0)
                 r = sd_bus_message_read(job, "(uo)", &id, &path);
-        if (r >= 0) /* 0: no job; the signal did not come from systemd */
-                r = id == 0 ? 0 : is_restart(bus, path);
-        sd_bus_message_unref(found);
-        sd_bus_message_unref(job);
-        return r;
+        if (r < 0 || id == 0) /* no job; the signal did not come from systemd */
+                return r < 0 ? r : 0;
+        return is_restart(bus, path);
 }
 
 /* In a separate process, because it may wait. Return: 0 a restart, 1 a stop. */
