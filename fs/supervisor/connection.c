@@ -162,22 +162,6 @@ static int read_init(struct lkg_connection *c, struct lkg_error *err)
         return 0;
 }
 
-static int answer_init(struct lkg_connection *c, struct lkg_error *err)
-{
-        struct lkg_shared *shared = c->shared;
-        ssize_t n;
-
-        shared->init.reply_size =
-                lkg_init_answer(shared->init.request, shared->init.request_size, shared->init.reply);
-        if (shared->init.reply_size == 0)
-                return lkg_fail(err, EX_SOFTWARE, 0, "this kernel's FUSE protocol is not one we know.");
-        n = write(c->device, shared->init.reply, shared->init.reply_size);
-        if (n != (ssize_t)shared->init.reply_size)
-                return lkg_fail(err, EX_SOFTWARE, n < 0 ? errno : 0,
-                                "the kernel refuses our answer to FUSE_INIT");
-        return 0;
-}
-
 int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err)
 {
         int r;
@@ -195,9 +179,21 @@ int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, st
 
 int lkg_connection_handshake(struct lkg_connection *c, struct lkg_error *err)
 {
+        struct lkg_shared *shared = c->shared;
         int r = read_init(c, err);
+        ssize_t n;
 
-        return r == 0 ? answer_init(c, err) : r;
+        if (r != 0)
+                return r;
+        shared->init.reply_size =
+                lkg_init_answer(shared->init.request, shared->init.request_size, shared->init.reply);
+        if (shared->init.reply_size == 0)
+                return lkg_fail(err, EX_SOFTWARE, 0, "this kernel's FUSE protocol is not one we know.");
+        n = write(c->device, shared->init.reply, shared->init.reply_size);
+        if (n != (ssize_t)shared->init.reply_size)
+                return lkg_fail(err, EX_SOFTWARE, n < 0 ? errno : 0,
+                                "the kernel refuses our answer to FUSE_INIT");
+        return 0;
 }
 
 void lkg_connection_init(struct lkg_connection *c)

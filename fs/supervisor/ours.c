@@ -18,7 +18,7 @@
 
 #include "supervisor.h"
 
-#define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
+#define END_LIMIT_NS (1 * LKG_NSEC_PER_SEC)
 
 static const char *const record_names[_LKG_CHILD_KIND_MAX] = {
         [LKG_CHILD_ENGINE] = "engine.pid",
@@ -87,16 +87,17 @@ static int hold(int pid, uint64_t start_time)
         return pidfd >= 0 && lkg_process_start_time(pid) == start_time ? LKG_STEAL_FD(pidfd) : -ESRCH;
 }
 
-/* SIGTERM, then SIGKILL after @limit_ns. */
-static void end(int pidfd, uint64_t limit_ns)
+/* SIGTERM, then SIGKILL. Return: false: there is no such process. */
+static bool end(int pidfd)
 {
         static const int signals[] = { SIGTERM, SIGKILL };
+        bool ended = pidfd < 0;
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(signals); i++) {
+        for (size_t i = 0; !ended && i < LKG_ARRAY_SIZE(signals); i++) {
                 (void)pidfd_send_signal(pidfd, signals[i], NULL, 0);
-                if (lkg_wait_pidfd(pidfd, limit_ns))
-                        return;
+                ended = lkg_wait_pidfd(pidfd, END_LIMIT_NS);
         }
+        return pidfd >= 0;
 }
 
 /* 0.1.0 recorded them in the private directory, which is the engine's now: only a file that root made counts. */
@@ -138,18 +139,12 @@ int lkg_recorded_end(const struct lkg_supervisor *s, enum lkg_child_kind kind)
         int pid;
         LKG_CLEANUP(lkg_closep) int pidfd = lkg_recorded_hold(s, kind, &pid);
 
-        if (pidfd < 0)
-                return 0;
-        end(pidfd, END_RECORDED_NS);
-        return 1;
+        return end(pidfd);
 }
 
 bool lkg_end_unrecorded(int pid)
 {
         LKG_CLEANUP(lkg_closep) int pidfd = hold(pid, lkg_process_start_time(pid));
 
-        if (pidfd < 0 || !runs_helper(pid))
-                return false;
-        end(pidfd, END_RECORDED_NS);
-        return true;
+        return pidfd >= 0 && runs_helper(pid) && end(pidfd);
 }
