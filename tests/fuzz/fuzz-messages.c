@@ -41,6 +41,7 @@ static void make_place(void)
                 "component=kubelet\ncomponent_unit=kubelet.service\ncomponent_restart=hook\n"
                 "component_restart_argv=/bin/"
                 "false\ncomponent=kube-proxy\nnode_name=node\nrestart_jitter_ms=1000\n";
+        static struct lkg_shared shared;
         struct lkg_supervisor *s = &place.supervisor;
 
         lkg_log_init("fuzz", LOG_EMERG);
@@ -51,6 +52,7 @@ static void make_place(void)
         s->life = &lkg_life;
         s->phase = LKG_PHASE_END;
         s->dirs.runtime = place.fd;
+        s->connection.shared = &shared;
         s->settings = place.settings;
         s->mount_point = place.top;
         FUZZ_CHECK(sd_event_new(&s->event) >= 0);
