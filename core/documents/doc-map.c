@@ -6,12 +6,6 @@
 
 #define CHUNK_MIN 4u
 
-/* A key that is looked for. */
-struct sought {
-        const char *text;
-        size_t size;
-};
-
 /* Where a member is, or where it belongs. */
 struct spot {
         size_t chunk;
@@ -21,16 +15,16 @@ struct spot {
 
 /* ---- keys ---- */
 
-static struct key *key_new(const struct sought *name)
+static struct key *key_new(struct lkg_span name)
 {
-        struct key *key = lkg_must(malloc(sizeof(*key) + name->size + 1));
+        struct key *key = lkg_must(malloc(sizeof(*key) + name.size + 1));
 
-        assert(name->size < UINT32_MAX);
+        assert(name.size < UINT32_MAX);
         key->refs = 1;
-        key->size = (unsigned)name->size;
-        if (name->size)
-                memcpy(key->text, name->text, name->size);
-        key->text[name->size] = '\0';
+        key->size = (unsigned)name.size;
+        if (name.size)
+                memcpy(key->text, name.data, name.size);
+        key->text[name.size] = '\0';
         return key;
 }
 
@@ -41,15 +35,15 @@ static void key_unref(struct key *key)
 }
 
 /* In byte order: below 0, 0 or above 0. */
-static int compare(const struct sought *name, const struct key *key)
+static int compare(struct lkg_span name, const struct key *key)
 {
-        size_t n = name->size < key->size ? name->size : key->size;
-        int r = n == 0 ? 0 : (unsigned char)*name->text - (unsigned char)*key->text; /* of most */
+        size_t n = name.size < key->size ? name.size : key->size;
+        int r = n == 0 ? 0 : (unsigned char)*name.data - (unsigned char)*key->text; /* of most */
 
-        if (r == 0 && n > 1 && name->text != key->text)
-                r = memcmp(name->text, key->text, n);
+        if (r == 0 && n > 1 && name.data != key->text)
+                r = memcmp(name.data, key->text, n);
 
-        return r != 0 ? r : name->size < key->size ? -1 : name->size > key->size;
+        return r != 0 ? r : name.size < key->size ? -1 : name.size > key->size;
 }
 
 /* ---- chunks ---- */
@@ -120,7 +114,7 @@ void lkg_map_let_go(struct map_value *map)
 /* ---- finding ---- */
 
 /* The last chunk that does not begin after @name. */
-static size_t find_chunk(const struct map_value *map, const struct sought *name)
+static size_t find_chunk(const struct map_value *map, struct lkg_span name)
 {
         size_t low = 0, high = map->n_chunks;
 
@@ -135,7 +129,7 @@ static size_t find_chunk(const struct map_value *map, const struct sought *name)
         return low;
 }
 
-static struct spot find(const struct map_value *map, const struct sought *name)
+static struct spot find(const struct map_value *map, struct lkg_span name)
 {
         struct spot spot = { 0 };
         const struct chunk *chunk;
@@ -172,19 +166,18 @@ static const struct member *member_at(struct map_value *map, size_t i)
         return &map->chunks[map->at_chunk]->members[i - map->at_first];
 }
 
-struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size)
+struct lkg_value *lkg_map_find(const struct lkg_value *map, struct lkg_span key)
 {
-        const struct sought name = { key, key_size };
         struct spot spot = { 0 };
 
         if (map->type == LKG_MAP)
-                spot = find(lkg_as_map(map), &name);
+                spot = find(lkg_as_map(map), key);
         return spot.there ? lkg_as_map(map)->chunks[spot.chunk]->members[spot.i].value : NULL;
 }
 
 struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
 {
-        return lkg_map_get_n(map, key, strlen(key));
+        return lkg_map_find(map, lkg_span(key, strlen(key)));
 }
 
 const struct lkg_value *lkg_map_get_map(const struct lkg_value *map, const char *key)
@@ -219,6 +212,23 @@ struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char
         if (ret_key_size)
                 *ret_key_size = member->key->size;
         return member->value;
+}
+
+bool lkg_value_next(const struct lkg_value *value, struct lkg_member *m)
+{
+        const struct member *member;
+
+        if (!value || m->n >= lkg_value_size(value))
+                return false;
+        m->i = m->n++;
+        if (value->type == LKG_LIST) {
+                m->value = lkg_as_list(value)->items[m->i];
+                return true;
+        }
+        member = member_at(lkg_as_map(value), m->i);
+        m->key = lkg_span(member->key->text, member->key->size);
+        m->value = member->value;
+        return true;
 }
 
 /* ---- changing ---- */
@@ -273,15 +283,15 @@ static void insert(struct map_value *map, struct spot spot, struct key *key, str
 
 int lkg_map_set(struct lkg_value *value, const char *key, size_t key_size, struct lkg_value *item)
 {
-        const struct sought name = { key, key_size };
+        const struct lkg_span name = { key, key_size };
         struct map_value *map = lkg_as_map(value);
-        struct spot spot = find(map, &name);
+        struct spot spot = find(map, name);
         struct member *member;
 
         assert(value->refs == 1 && item);
         map->at_chunk = map->at_first = 0;
         if (!spot.there) {
-                insert(map, spot, key_new(&name), item);
+                insert(map, spot, key_new(name), item);
                 return 0;
         }
         chunk_own(&map->chunks[spot.chunk], false);
@@ -293,9 +303,9 @@ int lkg_map_set(struct lkg_value *value, const char *key, size_t key_size, struc
 
 int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
 {
-        const struct sought name = { key, key_size };
+        const struct lkg_span name = { key, key_size };
         struct map_value *map = lkg_as_map(value);
-        struct spot spot = find(map, &name);
+        struct spot spot = find(map, name);
         struct member gone;
         struct chunk *chunk;
 

@@ -6,30 +6,21 @@
 
 bool lkg_value_equal(const struct lkg_value *a, const struct lkg_value *b)
 {
-        const char *x, *y;
-        size_t a_size, b_size;
+        struct lkg_member x = { 0 }, y = { 0 };
+        struct lkg_span text, other;
 
         if (a == b)
                 return true;
         if (!a || !b || lkg_value_type(a) != lkg_value_type(b) || lkg_value_size(a) != lkg_value_size(b) ||
             lkg_value_bool(a) != lkg_value_bool(b))
                 return false;
-        x = lkg_value_text(a, &a_size);
-        y = lkg_value_text(b, &b_size);
-        if (a_size != b_size || memcmp(x, y, a_size) != 0)
+        text.data = lkg_value_text(a, &text.size);
+        other.data = lkg_value_text(b, &other.size);
+        if (!lkg_span_equal(text, other))
                 return false;
-        for (size_t i = 0; i < lkg_value_size(a); i++) {
-                const struct lkg_value *from = lkg_list_get(a, i), *to = lkg_list_get(b, i);
-
-                if (lkg_value_type(a) == LKG_MAP) {
-                        from = lkg_map_at(a, i, &x, &a_size);
-                        to = lkg_map_at(b, i, &y, &b_size);
-                        if (a_size != b_size || memcmp(x, y, a_size) != 0)
-                                return false;
-                }
-                if (!lkg_value_equal(from, to))
+        while (lkg_value_next(a, &x) && lkg_value_next(b, &y))
+                if (!lkg_span_equal(x.key, y.key) || !lkg_value_equal(x.value, y.value))
                         return false;
-        }
         return true;
 }
 
@@ -39,13 +30,10 @@ struct lkg_value *lkg_value_rewrite(const struct lkg_value *value, lkg_rewrite_f
         struct lkg_value *to = NULL;
         size_t at = 0; /* in the new list */
 
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                const char *key = NULL;
-                size_t size = 0;
-                struct lkg_value *member = list ? lkg_list_get(value, i) : lkg_map_at(value, i, &key, &size);
-                struct lkg_value *made = fn(value, key, size, member, userdata);
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);) {
+                struct lkg_value *made = fn(value, &m, userdata);
 
-                if (made == member) {
+                if (made == m.value) {
                         lkg_value_unref(made);
                         at++;
                         continue;
@@ -57,9 +45,9 @@ struct lkg_value *lkg_value_rewrite(const struct lkg_value *value, lkg_rewrite_f
                 else if (list)
                         lkg_list_remove(to, at);
                 else if (made)
-                        (void)lkg_map_set(to, key, size, made);
+                        (void)lkg_map_set(to, m.key.data, m.key.size, made);
                 else
-                        (void)lkg_map_remove(to, key, size);
+                        (void)lkg_map_remove(to, m.key.data, m.key.size);
         }
         return to ? to : lkg_value_ref((struct lkg_value *)value);
 }
@@ -86,7 +74,7 @@ static struct lkg_value *step(const struct lkg_value *value, const char *key, si
         size_t i;
 
         if (lkg_value_type(value) == LKG_MAP)
-                return lkg_map_get_n(value, key, size);
+                return lkg_map_find(value, lkg_span(key, size));
         if (lkg_value_type(value) == LKG_LIST && list_index(key, size, &i))
                 return lkg_list_get(value, i);
         return NULL;
@@ -180,17 +168,13 @@ static int walk(const struct lkg_value *map, const struct lkg_above *up, struct 
         const struct lkg_above here = { map, up, pointer->size };
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < lkg_value_size(map); i++) {
-                const char *key;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(map, i, &key, &size);
-
+        for (struct lkg_member m = { 0 }; r == 0 && lkg_value_next(map, &m);) {
                 pointer->size = here.pointer_size;
-                lkg_pointer_append(pointer, key, size);
-                if (is_inner(value))
-                        r = walk(value, &here, pointer, fn, userdata);
+                lkg_pointer_append(pointer, m.key.data, m.key.size);
+                if (is_inner(m.value))
+                        r = walk(m.value, &here, pointer, fn, userdata);
                 else
-                        r = fn(&(struct lkg_leaf){ lkg_buf_text(pointer), value, &here }, userdata);
+                        r = fn(&(struct lkg_leaf){ lkg_buf_text(pointer), m.value, &here }, userdata);
         }
         return r;
 }

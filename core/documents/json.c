@@ -271,7 +271,6 @@ static void report_again(struct parse *p, const struct json_name *name, const st
         struct lkg_where where = { p->source ? p->source->file : NULL, name->line, name->column };
         bool strict = p->flags & LKG_DECODE_STRICT;
         bool merged = p->flags & LKG_DECODE_TWICE && are_maps(earlier, value);
-        char quoted[5 * 64 + 8];
 
         lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
                        strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
@@ -279,7 +278,7 @@ static void report_again(struct parse *p, const struct json_name *name, const st
                        : merged ? "key %s is already set on line %u; the two are merged, and of what both "
                                   "have the last one counts"
                                 : "key %s is already set on line %u; the last one counts",
-                       lkg_quote(name->text, name->size, quoted), lkg_value_line(earlier));
+                       LKG_QUOTE(lkg_span(name->text, name->size)), lkg_value_line(earlier));
         if (strict)
                 p->failed = true;
 }
@@ -295,13 +294,11 @@ static struct lkg_value *join(const struct lkg_value *earlier, const struct lkg_
         if (!are_maps(earlier, value))
                 return lkg_value_over(value, earlier);
         both = lkg_value_clone_shallow(earlier);
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                const char *key;
-                size_t size;
-                struct lkg_value *member = lkg_map_at(value, i, &key, &size);
-                const struct lkg_value *before = lkg_map_get_n(earlier, key, size);
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);) {
+                const struct lkg_value *before = lkg_map_find(earlier, m.key);
 
-                (void)lkg_map_set(both, key, size, before ? join(before, member) : lkg_value_ref(member));
+                (void)lkg_map_set(both, m.key.data, m.key.size,
+                                  before ? join(before, m.value) : lkg_value_ref(m.value));
         }
         return both;
 }
@@ -339,7 +336,7 @@ static int read_member(struct parse *p, struct lkg_value *map)
                 r = read_value(p, &value);
         if (r < 0)
                 return r;
-        earlier = lkg_map_get_n(map, name.text, name.size);
+        earlier = lkg_map_find(map, lkg_span(name.text, name.size));
         if (earlier)
                 report_again(p, &name, earlier, value);
         if (earlier && p->flags & LKG_DECODE_TWICE) {

@@ -21,11 +21,7 @@ enum change { CHANGE_ADD, CHANGE_REPLACE, CHANGE_REMOVE };
 
 static int refuse(const struct context *ctx, const char *text)
 {
-        const struct lkg_source *source = lkg_value_source(ctx->op);
-        struct lkg_where where = { source ? source->file : NULL, lkg_value_line(ctx->op),
-                                   lkg_value_column(ctx->op) };
-
-        lkg_report_add(ctx->report, LKG_ERROR, LKG_C_JSON_PATCH, &where, "%s", text);
+        lkg_report_add(ctx->report, LKG_ERROR, LKG_C_JSON_PATCH, LKG_AT(ctx->op), "%s", text);
         return -EBADMSG;
 }
 
@@ -54,7 +50,7 @@ static int list_index(const struct context *ctx, const char *token, size_t n, bo
 static int change_map(const struct context *ctx, struct lkg_value *map, const char *key, size_t size,
                       enum change change, const struct lkg_value *value)
 {
-        const struct lkg_value *earlier = lkg_map_get_n(map, key, size);
+        const struct lkg_value *earlier = lkg_map_find(map, lkg_span(key, size));
 
         if (!earlier && change == CHANGE_REMOVE)
                 return refuse(ctx, "the path names a field that does not exist");
@@ -89,7 +85,7 @@ static int member(const struct context *ctx, const struct lkg_value *value, cons
         int r;
 
         if (value && lkg_value_type(value) == LKG_MAP) {
-                *ret = lkg_map_get_n(value, token, size);
+                *ret = lkg_map_find(value, lkg_span(token, size));
                 return 0;
         }
         if (!value || lkg_value_type(value) != LKG_LIST)
@@ -136,12 +132,9 @@ static bool is_too_deep(const struct lkg_value *value, size_t room)
 {
         if (room == 0)
                 return lkg_value_type(value) == LKG_MAP || lkg_value_type(value) == LKG_LIST;
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                const struct lkg_value *item = lkg_list_get(value, i);
-
-                if (is_too_deep(item ? item : lkg_map_at(value, i, NULL, NULL), room - 1))
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)
+                if (is_too_deep(m.value, room - 1))
                         return true;
-        }
         return false;
 }
 
@@ -282,10 +275,10 @@ int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, 
 
         if (lkg_value_type(patch) != LKG_LIST)
                 return refuse(&ctx, "a JSON patch is a list of operations");
-        for (size_t i = 0; i < lkg_value_size(patch); i++) {
+        for (struct lkg_member m = { 0 }; lkg_value_next(patch, &m);) {
                 int r;
 
-                ctx.op = lkg_list_get(patch, i);
+                ctx.op = m.value;
                 r = apply(&ctx, &doc);
                 if (r < 0)
                         return r;

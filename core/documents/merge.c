@@ -20,14 +20,11 @@ static bool is_map(const struct lkg_value *value)
 }
 
 /* Without the null members of maps. */
-static struct lkg_value *prune(const struct lkg_value *value, const char *key, size_t size,
-                               const struct lkg_value *member, void *userdata)
+static struct lkg_value *prune(const struct lkg_value *value, const struct lkg_member *m, void *userdata)
 {
-        (void)key;
-        (void)size;
-        if (lkg_value_type(member) == LKG_NULL && is_map(value))
+        if (lkg_value_type(m->value) == LKG_NULL && is_map(value))
                 return NULL;
-        return lkg_value_rewrite(member, prune, userdata);
+        return lkg_value_rewrite(m->value, prune, userdata);
 }
 
 /* What replaces @earlier, which may be NULL. Null members are dropped from it, unless it is a list in place of a map. */
@@ -55,27 +52,22 @@ static void own(struct lkg_value **map)
 /* Takes over @into. No member is looked at again after its own turn. */
 static struct lkg_value *merge_maps(struct lkg_value *into, const struct lkg_value *patch)
 {
-        for (size_t i = 0; i < lkg_value_size(patch); i++) {
-                const char *key;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(patch, i, &key, &size);
-                struct lkg_value *earlier = lkg_map_get_n(into, key, size), *made;
+        for (struct lkg_member m = { 0 }; lkg_value_next(patch, &m);) {
+                struct lkg_value *earlier = lkg_map_find(into, m.key), *made = NULL;
 
-                if (lkg_value_type(value) == LKG_NULL) {
-                        if (!earlier)
-                                continue;
-                        own(&into);
-                        (void)lkg_map_remove(into, key, size);
-                        continue;
-                }
-                made = is_map(earlier) && is_map(value) ? merge_maps(lkg_value_ref(earlier), value)
-                                                        : replacement(value, earlier);
+                if (is_map(earlier) && is_map(m.value))
+                        made = merge_maps(lkg_value_ref(earlier), m.value);
+                else if (lkg_value_type(m.value) != LKG_NULL)
+                        made = replacement(m.value, earlier);
                 if (made == earlier) { /* nothing has changed it */
                         lkg_value_unref(made);
                         continue;
                 }
                 own(&into);
-                (void)lkg_map_set(into, key, size, made);
+                if (made)
+                        (void)lkg_map_set(into, m.key.data, m.key.size, made);
+                else
+                        (void)lkg_map_remove(into, m.key.data, m.key.size);
         }
         return into;
 }
@@ -106,11 +98,7 @@ struct lkg_value *lkg_without_header(const struct lkg_value *doc, const struct l
 static int refuse(struct lkg_report *report, const struct lkg_value *value, const char *what,
                   const char *want)
 {
-        const struct lkg_source *source = lkg_value_source(value);
-        struct lkg_where where = { source ? source->file : NULL, lkg_value_line(value),
-                                   lkg_value_column(value) };
-
-        lkg_report_add(report, LKG_ERROR, LKG_C_NOT_A_MAP, &where, "the %s is a %s, want %s", what,
+        lkg_report_add(report, LKG_ERROR, LKG_C_NOT_A_MAP, LKG_AT(value), "the %s is a %s, want %s", what,
                        lkg_type_name(lkg_value_type(value)), want);
         return -EBADMSG;
 }

@@ -12,8 +12,7 @@
 /* A list or map that is being compared, for messages. */
 struct read_place {
         const struct read_place *up;
-        const struct lkg_value *value;
-        size_t n; /* members that have begun */
+        struct lkg_member m; /* the one at work */
 };
 
 struct comparison {
@@ -25,19 +24,15 @@ struct comparison {
 /* Put the current position as a dotted field. */
 static void put_field(const struct read_place *at, struct lkg_buf *buf)
 {
-        const char *key;
-        size_t size;
-
         if (!at)
                 return;
         put_field(at->up, buf);
-        if (at->n == 0)
-                return;
-        if (lkg_value_type(at->value) == LKG_LIST) {
-                lkg_buf_printf(buf, "[%zu]", at->n - 1);
-        } else if (lkg_map_at(at->value, at->n - 1, &key, &size)) {
+        if (at->m.key.data) {
                 lkg_buf_puts(buf, buf->size ? "." : "");
-                lkg_buf_shown(buf, key, size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX);
+                lkg_buf_shown(buf, at->m.key.data,
+                              at->m.key.size < LKG_QUOTE_MAX ? at->m.key.size : LKG_QUOTE_MAX);
+        } else if (at->m.n > 0) {
+                lkg_buf_printf(buf, "[%zu]", at->m.i);
         }
 }
 
@@ -128,28 +123,28 @@ static bool plain_says(const struct lkg_value *value, const char *text, size_t s
         return false;
 }
 
-static bool is_text(const yaml_event_t *event, const char *text, size_t size)
+static bool is_text(const yaml_event_t *event, struct lkg_span text)
 {
-        return event->data.scalar.length == size && memcmp(event->data.scalar.value, text, size) == 0;
+        return lkg_span_equal(lkg_span((const char *)event->data.scalar.value, event->data.scalar.length),
+                              text);
 }
 
 static bool yaml_scalar_says(const yaml_event_t *event, const struct lkg_value *value)
 {
-        const char *text, *read = (const char *)event->data.scalar.value;
-        size_t size;
+        struct lkg_span text;
 
         if (event->type != YAML_SCALAR_EVENT || !is_bare(event->data.scalar.anchor, event->data.scalar.tag))
                 return false;
-        text = lkg_value_text(value, &size);
-        if (lkg_value_type(value) == LKG_STRING && !is_text(event, text, size))
+        text.data = lkg_value_text(value, &text.size);
+        if (lkg_value_type(value) == LKG_STRING && !is_text(event, text))
                 return false;
         if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
                 return lkg_value_type(value) == LKG_STRING;
-        return plain_says(value, read, event->data.scalar.length);
+        return plain_says(value, (const char *)event->data.scalar.value, event->data.scalar.length);
 }
 
 /* A key is always a string, however it is written. */
-static int yaml_key(struct comparison *c, const struct read_place *at, const char *key, size_t size)
+static int yaml_key(struct comparison *c, const struct read_place *at)
 {
         int r = want_event(c, at, YAML_SCALAR_EVENT, "no key is read here");
         struct lkg_scalar scalar;
@@ -157,11 +152,11 @@ static int yaml_key(struct comparison *c, const struct read_place *at, const cha
         if (r < 0)
                 return r;
         if (!is_bare(c->event.data.scalar.anchor, c->event.data.scalar.tag) ||
-            !is_text(&c->event, key, size))
+            !is_text(&c->event, at->m.key))
                 return event_differs(c, at, "another key is read");
         if (c->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
                 return 0;
-        lkg_scalar_resolve(key, size, &scalar);
+        lkg_scalar_resolve(at->m.key.data, at->m.key.size, &scalar);
         return scalar.type == LKG_S_STRING ? 0 : event_differs(c, at, "the key is read as no string");
 }
 
@@ -177,7 +172,7 @@ static bool is_start(const yaml_event_t *event, bool map)
 static int yaml_value(struct comparison *c, const struct read_place *up, const struct lkg_value *value)
 {
         bool map = lkg_value_type(value) == LKG_MAP;
-        struct read_place at = { up, value, 0 };
+        struct read_place at = { .up = up };
         int r = 0;
 
         if (!is_collection(value))
@@ -185,20 +180,13 @@ static int yaml_value(struct comparison *c, const struct read_place *up, const s
                                                           : event_differs(c, up, "another value is read");
         if (!is_start(&c->event, map))
                 return event_differs(c, up, map ? "no map is read here" : "no list is read here");
-        while (r == 0 && at.n < lkg_value_size(value)) {
-                const struct lkg_value *child = lkg_list_get(value, at.n);
-                const char *key;
-                size_t size;
-
+        while (r == 0 && lkg_value_next(value, &at.m)) {
                 if (map)
-                        child = lkg_map_at(value, at.n, &key, &size);
-                at.n++;
-                if (map)
-                        r = yaml_key(c, &at, key, size);
+                        r = yaml_key(c, &at);
                 if (r == 0)
                         r = next_event(c, &at);
                 if (r == 0)
-                        r = yaml_value(c, &at, child);
+                        r = yaml_value(c, &at, at.m.value);
         }
         return r < 0 ? r
                      : want_event(c, &at, map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT,
@@ -290,22 +278,18 @@ static bool json_scalar_says(struct json_object *json, const struct lkg_value *v
 static int json_value(const struct comparison *c, const struct read_place *up, struct json_object *json,
                       const struct lkg_value *value);
 
-static int json_map(const struct comparison *c, struct read_place *at, struct json_object *json)
+static int json_map(const struct comparison *c, struct read_place *at, struct json_object *json,
+                    const struct lkg_value *value)
 {
         struct json_object_iterator read = json_object_iter_begin(json), end = json_object_iter_end(json);
         int r = 0;
 
-        while (r == 0 && at->n < lkg_value_size(at->value)) {
-                const char *key, *name;
-                size_t size;
-                const struct lkg_value *child = lkg_map_at(at->value, at->n++, &key, &size);
-
+        while (r == 0 && lkg_value_next(value, &at->m)) {
                 if (json_object_iter_equal(&read, &end))
                         return differs(c, at, 0, "fewer members are read");
-                name = json_object_iter_peek_name(&read);
-                if (strlen(name) != size || memcmp(name, key, size) != 0)
+                if (!lkg_span_is(at->m.key, json_object_iter_peek_name(&read)))
                         return differs(c, at, 0, "another key is read");
-                r = json_value(c, at, json_object_iter_peek_value(&read), child);
+                r = json_value(c, at, json_object_iter_peek_value(&read), at->m.value);
                 json_object_iter_next(&read);
         }
         return r;
@@ -315,7 +299,7 @@ static int json_value(const struct comparison *c, const struct read_place *up, s
                       const struct lkg_value *value)
 {
         bool is_map = lkg_value_type(value) == LKG_MAP;
-        struct read_place at = { up, value, 0 };
+        struct read_place at = { .up = up };
         size_t n_read;
         int r = 0;
 
@@ -327,13 +311,9 @@ static int json_value(const struct comparison *c, const struct read_place *up, s
         if (n_read != lkg_value_size(value))
                 return differs(c, up, 0, "another number of members is read");
         if (is_map)
-                return json_map(c, &at, json);
-        while (r == 0 && at.n < n_read) {
-                struct json_object *item = json_object_array_get_idx(json, at.n);
-
-                at.n++;
-                r = json_value(c, &at, item, lkg_list_get(value, at.n - 1));
-        }
+                return json_map(c, &at, json, value);
+        while (r == 0 && lkg_value_next(value, &at.m))
+                r = json_value(c, &at, json_object_array_get_idx(json, at.m.i), at.m.value);
         return r;
 }
 
@@ -360,15 +340,8 @@ static bool is_for_json_c(const struct lkg_value *value, size_t *n)
 {
         bool fit = ++*n <= LKG_READBACK_JSON_VALUES_MAX && is_whole_to_json_c(value);
 
-        for (size_t i = 0; fit && i < lkg_value_size(value); i++) {
-                const struct lkg_value *child = lkg_list_get(value, i);
-                const char *key = "";
-                size_t size = 0;
-
-                if (lkg_value_type(value) == LKG_MAP)
-                        child = lkg_map_at(value, i, &key, &size);
-                fit = !memchr(key, '\0', size) && is_for_json_c(child, n);
-        }
+        for (struct lkg_member m = { 0 }; fit && lkg_value_next(value, &m);)
+                fit = lkg_span_count(m.key, '\0') == 0 && is_for_json_c(m.value, n);
         return fit;
 }
 

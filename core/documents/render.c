@@ -292,20 +292,17 @@ static void yaml_members(const struct lkg_value *value, size_t indent, bool on_l
 
         if (!is_map)
                 comment = NULL;
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                const struct lkg_value *child = lkg_list_get(value, i);
-                size_t size, start = buf->size;
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);) {
+                const struct lkg_value *child = m.value;
+                size_t start = buf->size;
                 bool child_is_map, inner;
-                const char *key;
 
-                if (i > 0 || !on_line)
+                if (m.i > 0 || !on_line)
                         spaces(buf, indent);
-                if (is_map) {
-                        child = lkg_map_at(value, i, &key, &size);
-                        yaml_key(buf, key, size, indent);
-                } else {
+                if (is_map)
+                        yaml_key(buf, m.key.data, m.key.size, indent);
+                else
                         lkg_buf_putc(buf, '-');
-                }
                 if (!is_open(child)) {
                         lkg_buf_putc(buf, ' ');
                         scalar_yaml(child, buf, indent + 2);
@@ -350,19 +347,14 @@ static void render_json(const struct lkg_value *value, size_t indent, bool compa
                 scalar_json(value, buf);
                 return;
         }
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                const struct lkg_value *child = lkg_list_get(value, i);
-                const char *key;
-                size_t size;
-
-                lkg_buf_putc(buf, i > 0 ? ',' : is_map ? '{' : '[');
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);) {
+                lkg_buf_putc(buf, m.i > 0 ? ',' : is_map ? '{' : '[');
                 json_break(buf, compact, indent + 2);
                 if (is_map) {
-                        child = lkg_map_at(value, i, &key, &size);
-                        lkg_buf_json_string(buf, key, size);
+                        lkg_buf_json_string(buf, m.key.data, m.key.size);
                         lkg_buf_puts(buf, compact ? ":" : ": ");
                 }
-                render_json(child, indent + 2, compact, buf);
+                render_json(m.value, indent + 2, compact, buf);
         }
         json_break(buf, compact, indent);
         lkg_buf_putc(buf, is_map ? '}' : ']');

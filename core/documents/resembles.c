@@ -322,14 +322,9 @@ static bool has_key(const struct lkg_value *doc, const char *key)
 
         if (key[n - 1] != '*')
                 return lkg_map_get(doc, key) != NULL;
-        for (size_t i = 0; i < lkg_value_size(doc); i++) {
-                const char *name;
-                size_t size;
-
-                (void)lkg_map_at(doc, i, &name, &size);
-                if (size >= n - 1 && memcmp(name, key, n - 1) == 0)
+        for (struct lkg_member m = { 0 }; lkg_value_next(doc, &m);)
+                if (m.key.size >= n - 1 && memcmp(m.key.data, key, n - 1) == 0)
                         return true;
-        }
         return false;
 }
 

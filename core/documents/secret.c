@@ -82,12 +82,12 @@ enum lkg_secrecy lkg_pointer_secrecy(const char *pointer)
 }
 
 /* For a member of a map: by its name, and in an operation of a JSON patch by the last name of the path. */
-static enum lkg_secrecy member_secrecy(const struct lkg_value *map, const char *key, size_t size)
+static enum lkg_secrecy member_secrecy(const struct lkg_value *map, struct lkg_span key)
 {
-        enum lkg_secrecy secrecy = lkg_name_secrecy(key, size);
+        enum lkg_secrecy secrecy = lkg_name_secrecy(key.data, key.size);
         const char *path = NULL;
 
-        if (secrecy == LKG_PUBLIC && size == strlen("value") && memcmp(key, "value", size) == 0)
+        if (secrecy == LKG_PUBLIC && lkg_span_is(key, "value"))
                 path = lkg_map_get_string(map, "path");
         return path ? lkg_pointer_secrecy(path) : secrecy;
 }
@@ -97,32 +97,29 @@ static struct lkg_value *mask_names(struct lkg_value *map, bool secret)
 {
         struct lkg_value *to = map;
 
-        for (size_t i = 0; lkg_value_type(map) == LKG_MAP && i < lkg_value_size(map); i++) {
+        for (struct lkg_member m = { 0 }; lkg_value_type(map) == LKG_MAP && lkg_value_next(map, &m);) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
-                const char *key;
-                size_t size;
-                struct lkg_value *member = lkg_map_at(map, i, &key, &size);
 
-                if (!lkg_mask_name(key, size, secret, &name))
+                if (!lkg_mask_name(m.key.data, m.key.size, secret, &name))
                         continue;
                 if (to == map)
                         to = lkg_value_clone_shallow(map);
-                (void)lkg_value_ref(member);
-                (void)lkg_map_remove(to, key, size);
-                (void)lkg_map_set(to, lkg_buf_text(&name), name.size, member);
+                (void)lkg_value_ref(m.value);
+                (void)lkg_map_remove(to, m.key.data, m.key.size);
+                (void)lkg_map_set(to, lkg_buf_text(&name), name.size, m.value);
         }
         if (to != map)
                 lkg_value_unref(map);
         return to;
 }
 
-static struct lkg_value *mask_member(const struct lkg_value *value, const char *key, size_t size,
-                                     const struct lkg_value *member, void *userdata)
+static struct lkg_value *mask_member(const struct lkg_value *value, const struct lkg_member *m,
+                                     void *userdata)
 {
         const enum lkg_secrecy *around = userdata;
-        enum lkg_secrecy own = key ? member_secrecy(value, key, size) : LKG_PUBLIC;
+        enum lkg_secrecy own = m->key.data ? member_secrecy(value, m->key) : LKG_PUBLIC;
 
-        return lkg_mask_value(member, own > *around ? own : *around);
+        return lkg_mask_value(m->value, own > *around ? own : *around);
 }
 
 /* @secrecy: of the most secret field above it */

@@ -13,7 +13,7 @@
 
 #define PREFIX '\xff' /* begins no character of UTF-8 */
 
-static struct lkg_yaml_span typed_key(struct lkg_yaml *p, char type, const char *text)
+static struct lkg_span typed_key(struct lkg_yaml *p, char type, const char *text)
 {
         struct lkg_buf *buf = &p->parse.scan.built;
 
@@ -24,7 +24,7 @@ static struct lkg_yaml_span typed_key(struct lkg_yaml *p, char type, const char 
         return lkg_yaml_keep(&p->parse.scan);
 }
 
-static struct lkg_yaml_span text_key(struct lkg_yaml *p, const struct lkg_value *value)
+static struct lkg_span text_key(struct lkg_yaml *p, const struct lkg_value *value)
 {
         struct lkg_buf *buf = &p->parse.scan.built;
         size_t size;
@@ -39,7 +39,7 @@ static struct lkg_yaml_span text_key(struct lkg_yaml *p, const struct lkg_value 
  * A key that is an error if it stays: its position replaces its value; two of them need not be
  * distinguished.
  */
-static struct lkg_yaml_span suspect_key(struct lkg_yaml *p, char type, struct lkg_yaml_mark at)
+static struct lkg_span suspect_key(struct lkg_yaml *p, char type, struct lkg_yaml_mark at)
 {
         char text[48];
 
@@ -48,7 +48,7 @@ static struct lkg_yaml_span suspect_key(struct lkg_yaml *p, char type, struct lk
         return typed_key(p, type, text);
 }
 
-static struct lkg_yaml_span float_key(struct lkg_yaml *p, double d)
+static struct lkg_span float_key(struct lkg_yaml *p, double d)
 {
         char text[48];
 
@@ -59,8 +59,8 @@ static struct lkg_yaml_span float_key(struct lkg_yaml *p, double d)
         return typed_key(p, 'f', text);
 }
 
-struct lkg_yaml_span lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value,
-                                  const struct lkg_scalar *scalar, struct lkg_yaml_mark at)
+struct lkg_span lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value,
+                             const struct lkg_scalar *scalar, struct lkg_yaml_mark at)
 {
         switch (scalar->type) {
         case LKG_S_NULL:
@@ -78,19 +78,21 @@ struct lkg_yaml_span lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *va
         return text_key(p, value);
 }
 
-struct lkg_yaml_span lkg_yaml_plain_key(const char *key, size_t size, char buf[static LKG_NUMBER_TEXT_MAX])
+struct lkg_span lkg_yaml_plain_key(struct lkg_span key, char buf[static LKG_NUMBER_TEXT_MAX])
 {
-        if (!lkg_yaml_key_is_typed(key, size))
-                return (struct lkg_yaml_span){ key, size };
-        if (key[1] != 'f')
-                return (struct lkg_yaml_span){ key + 2, size - 2 };
-        lkg_float_key(strncmp(key + 2, "nan", 3) == 0 ? (double)NAN : strtod(key + 2, NULL), buf);
-        return (struct lkg_yaml_span){ buf, strlen(buf) };
+        const char *text = key.data + 2;
+
+        if (!lkg_yaml_key_is_typed(key))
+                return key;
+        if (key.data[1] != 'f')
+                return lkg_span(text, key.size - 2);
+        lkg_float_key(strncmp(text, "nan", 3) == 0 ? (double)NAN : strtod(text, NULL), buf);
+        return lkg_span(buf, strlen(buf));
 }
 
-static bool is_suspect(const char *key, size_t size)
+static bool is_suspect(struct lkg_span key)
 {
-        return lkg_yaml_key_is_typed(key, size) && (key[1] == 'n' || key[1] == 'u');
+        return lkg_yaml_key_is_typed(key) && (key.data[1] == 'n' || key.data[1] == 'u');
 }
 
 /* ---- remaining keys and values without a JSON form ---- */
@@ -135,18 +137,12 @@ static bool walk(struct lkg_yaml *p, const struct lkg_value *value, bool report)
                 return false;
         if (any && report)
                 report_value(p, value);
-        for (size_t i = 0; i < lkg_value_size(value) && (report || !any); i++) {
-                const struct lkg_value *member = lkg_list_get(value, i);
-                const char *key = "";
-                size_t size = 0;
-                bool bad_key;
+        for (struct lkg_member m = { 0 }; (report || !any) && lkg_value_next(value, &m);) {
+                bool bad_key = is_suspect(m.key);
 
-                if (lkg_value_type(value) == LKG_MAP)
-                        member = lkg_map_at(value, i, &key, &size);
-                bad_key = is_suspect(key, size);
                 if (bad_key && report)
-                        report_key(p, key);
-                any |= bad_key | walk(p, member, report);
+                        report_key(p, m.key.data);
+                any |= bad_key | walk(p, m.value, report);
         }
         return any;
 }
@@ -169,16 +165,16 @@ static bool stands_before(const struct lkg_value *a, const struct lkg_value *b)
  * Of two keys with the same text (`1` and `"1"`) upstream keeps either; we keep the last. But upstream
  * checks the values of both, so we keep one that contains something without a JSON form.
  */
-static void put_plain(struct lkg_yaml *p, struct lkg_value *map, struct lkg_yaml_span key,
+static void put_plain(struct lkg_yaml *p, struct lkg_value *map, struct lkg_span key,
                       struct lkg_value *value)
 {
-        const struct lkg_value *earlier = lkg_map_get_n(map, key.text, key.size);
+        const struct lkg_value *earlier = lkg_map_find(map, key);
 
         if (earlier && walk(p, earlier, /* report= */ false))
                 return;
         if (earlier && stands_before(value, earlier) && !walk(p, value, /* report= */ false))
                 return; /* the earlier member stays unless this one has to be found */
-        (void)lkg_map_set(map, key.text, key.size, lkg_value_ref(value));
+        (void)lkg_map_set(map, key.data, key.size, lkg_value_ref(value));
 }
 
 struct lkg_value *lkg_yaml_plain_map(struct lkg_yaml *p, const struct lkg_value *typed)
@@ -186,26 +182,22 @@ struct lkg_value *lkg_yaml_plain_map(struct lkg_yaml *p, const struct lkg_value 
         struct lkg_value *map = lkg_value_new_map(lkg_value_source_mut(typed), lkg_value_line(typed),
                                                   lkg_value_column(typed));
 
-        for (size_t i = 0; i < lkg_value_size(typed); i++) {
+        for (struct lkg_member m = { 0 }; lkg_value_next(typed, &m);) {
                 char number[LKG_NUMBER_TEXT_MAX];
-                struct lkg_yaml_span plain;
-                const char *key;
-                size_t size;
-                struct lkg_value *value = lkg_map_at(typed, i, &key, &size);
 
-                plain = is_suspect(key, size) ? (struct lkg_yaml_span){ key, size }
-                                              : lkg_yaml_plain_key(key, size, number);
-                put_plain(p, map, plain, value);
+                put_plain(p, map, is_suspect(m.key) ? m.key : lkg_yaml_plain_key(m.key, number), m.value);
         }
         return map;
 }
 
+static struct lkg_value *plain_item(const struct lkg_value *list, const struct lkg_member *m, void *userdata)
+{
+        (void)list;
+        return lkg_value_type(m->value) == LKG_MAP ? lkg_yaml_plain_map(userdata, m->value)
+                                                   : lkg_value_ref(m->value);
+}
+
 struct lkg_value *lkg_yaml_plain_list(struct lkg_yaml *p, const struct lkg_value *typed)
 {
-        struct lkg_value *list = lkg_value_clone_shallow(typed);
-
-        for (size_t i = 0; i < lkg_value_size(list); i++)
-                if (lkg_value_type(lkg_list_get(list, i)) == LKG_MAP)
-                        lkg_list_set(list, i, lkg_yaml_plain_map(p, lkg_list_get(list, i)));
-        return list;
+        return lkg_value_rewrite(typed, plain_item, p);
 }

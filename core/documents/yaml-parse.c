@@ -9,7 +9,7 @@
 #include <lkg/base.h>
 
 struct lkg_yaml_tag_handle {
-        struct lkg_yaml_span handle, prefix;
+        struct lkg_span handle, prefix;
 };
 
 /* A set of tokens. */
@@ -54,16 +54,15 @@ static int empty_scalar(struct lkg_yaml_node *ret, struct lkg_yaml_mark at)
 
 /* ---- directives ---- */
 
-static struct lkg_yaml_tag_handle *find_handle(const struct lkg_yaml_parse *p, struct lkg_yaml_span handle)
+static struct lkg_yaml_tag_handle *find_handle(const struct lkg_yaml_parse *p, struct lkg_span handle)
 {
         for (size_t i = 0; i < p->n_handles; i++)
-                if (p->handles[i].handle.size == handle.size &&
-                    memcmp(p->handles[i].handle.text, handle.text, handle.size) == 0)
+                if (lkg_span_equal(p->handles[i].handle, handle))
                         return &p->handles[i];
         return NULL;
 }
 
-static void add_handle(struct lkg_yaml_parse *p, struct lkg_yaml_span handle, struct lkg_yaml_span prefix)
+static void add_handle(struct lkg_yaml_parse *p, struct lkg_span handle, struct lkg_span prefix)
 {
         lkg_need(LKG_RESERVE(p->handles, p->n_handles, p->n_handles_allocated));
         p->handles[p->n_handles++] = (struct lkg_yaml_tag_handle){ handle, prefix };
@@ -103,7 +102,7 @@ static int directive(struct lkg_yaml_parse *p)
 
 /* Build the whole tag from a handle and a suffix. */
 static int resolve_tag(struct lkg_yaml_parse *p, const struct lkg_yaml_token *tag,
-                       struct lkg_yaml_mark start, struct lkg_yaml_span *ret)
+                       struct lkg_yaml_mark start, struct lkg_span *ret)
 {
         const struct lkg_yaml_tag_handle *handle;
 
@@ -118,8 +117,8 @@ static int resolve_tag(struct lkg_yaml_parse *p, const struct lkg_yaml_token *ta
                 return -EBADMSG;
         }
         lkg_buf_reset(&p->scan.built);
-        lkg_buf_append(&p->scan.built, handle->prefix.text, handle->prefix.size);
-        lkg_buf_append(&p->scan.built, tag->suffix.text, tag->suffix.size);
+        lkg_buf_append(&p->scan.built, handle->prefix.data, handle->prefix.size);
+        lkg_buf_append(&p->scan.built, tag->suffix.data, tag->suffix.size);
         *ret = lkg_yaml_keep(&p->scan);
         return 0;
 }
@@ -198,7 +197,7 @@ static int parse_node(struct lkg_yaml_parse *p, bool block, bool indentless, str
         if (p->token->type == LKG_YT_SCALAR) {
                 ret->value = p->token->value;
                 ret->plain =
-                        ret->tag.size == 0 ? p->token->plain : ret->tag.size == 1 && ret->tag.text[0] == '!';
+                        ret->tag.size == 0 ? p->token->plain : ret->tag.size == 1 && ret->tag.data[0] == '!';
                 lkg_yaml_take(&p->scan);
                 return 1;
         }

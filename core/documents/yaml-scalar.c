@@ -7,12 +7,12 @@
 
 #define TAG_PREFIX "tag:yaml.org,2002:"
 
-bool lkg_yaml_is_tag(struct lkg_yaml_span tag, const char *name)
+bool lkg_yaml_is_tag(struct lkg_span tag, const char *name)
 {
         size_t prefix = strlen(TAG_PREFIX), size = strlen(name);
 
-        return tag.size == prefix + size && memcmp(tag.text, TAG_PREFIX, prefix) == 0 &&
-               memcmp(tag.text + prefix, name, size) == 0;
+        return tag.size == prefix + size && memcmp(tag.data, TAG_PREFIX, prefix) == 0 &&
+               memcmp(tag.data + prefix, name, size) == 0;
 }
 
 /* Bytes to a string; invalid UTF-8 becomes U+FFFD, as in Go's JSON encoder. */
@@ -63,7 +63,7 @@ static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_node *node, struc
         unsigned line = line_of(node->at), column = column_of(node->at);
 
         if (lkg_yaml_is_tag(node->tag, "timestamp")) {
-                if (!lkg_scalar_is_timestamp(node->value.text, node->value.size))
+                if (!lkg_scalar_is_timestamp(node->value.data, node->value.size))
                         return fail_at(p, LKG_C_SCALAR, line, column,
                                        "the value does not fit its tag !!timestamp (want 2001-01-31)");
                 scalar->type = LKG_S_STRING;
@@ -92,22 +92,22 @@ int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_node *node, struc
                 *scalar = (struct lkg_scalar){ .type = LKG_S_STRING, .finite = true };
                 return 0;
         }
-        lkg_scalar_resolve(node->value.text, node->value.size, scalar);
+        lkg_scalar_resolve(node->value.data, node->value.size, scalar);
         return node->tag.size > 0 ? check_tag(p, node, scalar) : 0;
 }
 
 /* The number itself may be a secret that should have been in quotes: it is not shown. */
-static void warn_of_odd_number(struct lkg_yaml *p, struct lkg_yaml_span text, unsigned line, unsigned column)
+static void warn_of_odd_number(struct lkg_yaml *p, struct lkg_span text, unsigned line, unsigned column)
 {
         struct lkg_where where = where_of(p, line, column);
-        const char *digits = text.text;
+        const char *digits = text.data;
         size_t size = text.size;
 
         if (size > 0 && (*digits == '-' || *digits == '+')) {
                 digits++;
                 size--;
         }
-        if (memchr(text.text, '_', text.size))
+        if (memchr(text.data, '_', text.size))
                 lkg_report_add(
                         p->report, LKG_WARNING, LKG_C_ODD_NUMBER, &where,
                         "underscores in a number are left out here (1_10 is 110); write it without, or "
@@ -142,7 +142,7 @@ int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, const 
         unsigned line = line_of(node->at), column = column_of(node->at);
 
         if (lkg_yaml_is_tag(node->tag, "binary"))
-                return binary_value(p, node->value.text, node->value.size, line, column, ret);
+                return binary_value(p, node->value.data, node->value.size, line, column, ret);
         switch (scalar->type) {
         case LKG_S_NULL:
                 *ret = lkg_value_new_null(p->source, line, column);
@@ -158,7 +158,7 @@ int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, const 
                 break;
         case LKG_S_STRING:
         case LKG_S_MERGE:
-                *ret = lkg_value_new_string(node->value.text, node->value.size, p->source, line, column);
+                *ret = lkg_value_new_string(node->value.data, node->value.size, p->source, line, column);
                 break;
         }
         return 0;

@@ -11,18 +11,18 @@
 
 /* White space between two words: blanks on one line, or line breaks. */
 struct gap {
-        struct lkg_yaml_span blanks; /* before the first break */
-        bool broken;                 /* there was a break (or an escaped one) */
-        struct lkg_yaml_span first;  /* the first break; empty when it was escaped */
-        const char *others;          /* from here ... */
-        const char *end;             /* ... to here stand the other breaks, among blanks */
+        struct lkg_span blanks; /* before the first break */
+        bool broken;            /* there was a break (or an escaped one) */
+        struct lkg_span first;  /* the first break; empty when it was escaped */
+        const char *others;     /* from here ... */
+        const char *end;        /* ... to here stand the other breaks, among blanks */
         size_t n_others;
 };
 
-static void put_span(struct lkg_buf *buf, struct lkg_yaml_span span)
+static void put_span(struct lkg_buf *buf, struct lkg_span span)
 {
         if (span.size)
-                lkg_buf_append(buf, span.text, span.size);
+                lkg_buf_append(buf, span.data, span.size);
 }
 
 static void put_breaks(struct lkg_buf *buf, const char *from, const char *end)
@@ -158,7 +158,7 @@ int lkg_yaml_scan_plain(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
                 return r;
         if (gap.broken) /* on a new line a key may begin again */
                 s->key_allowed = true;
-        token->value = (struct lkg_yaml_span){ start, (size_t)(end - start) };
+        token->value = (struct lkg_span){ start, (size_t)(end - start) };
         if (!one_piece)
                 token->value = lkg_yaml_keep(s);
         return 0;
@@ -276,7 +276,7 @@ static bool quoted_in_one_piece(struct lkg_yaml_scan *s, char quote, struct lkg_
                 p++;
         if (*p != quote || (quote == '\'' && p[1] == '\''))
                 return false;
-        token->value = (struct lkg_yaml_span){ s->p, (size_t)(p - s->p) };
+        token->value = (struct lkg_span){ s->p, (size_t)(p - s->p) };
         lkg_yaml_skip_ascii(s, (size_t)(p - s->p) + 1);
         return true;
 }
@@ -304,7 +304,7 @@ int lkg_yaml_scan_quoted(struct lkg_yaml_scan *s, bool single, struct lkg_yaml_t
                 if (*s->p == quote)
                         break;
                 gap.broken = r > 0;
-                gap.blanks.text = gap.others = gap.end = s->p;
+                gap.blanks.data = gap.others = gap.end = s->p;
                 while (gap_step(s, &gap))
                         ;
                 put_gap(&s->built, &gap);
@@ -413,7 +413,7 @@ static bool has_breaks(const struct block *b)
 int lkg_yaml_scan_block_scalar(struct lkg_yaml_scan *s, bool literal, struct lkg_yaml_token *token)
 {
         struct block b = { .literal = literal, .start = token->at };
-        struct lkg_yaml_span ended = { NULL, 0 }; /* the break that ended the line before */
+        struct lkg_span ended = { NULL, 0 }; /* the break that ended the line before */
         bool was_blank = false;
         int r = block_header(s, &b);
 
@@ -437,7 +437,7 @@ int lkg_yaml_scan_block_scalar(struct lkg_yaml_scan *s, bool literal, struct lkg
                 while (lkg_yaml_skip_until(s, 0), !lkg_yaml_is_breakz(s->p))
                         lkg_yaml_skip(s);
                 lkg_buf_append(&s->built, line, (size_t)(s->p - line));
-                ended = (struct lkg_yaml_span){ NULL, 0 };
+                ended = (struct lkg_span){ NULL, 0 };
                 (void)lkg_yaml_skip_break(s, &ended);
                 r = block_breaks(s, &b);
                 if (r < 0)

@@ -4,18 +4,13 @@
  */
 #include "yaml-scan.h"
 
-static struct lkg_yaml_span take_word(struct lkg_yaml_scan *s)
+static struct lkg_span take_word(struct lkg_yaml_scan *s)
 {
         const char *start = s->p;
 
         while (lkg_yaml_is(s->p, LKG_YC_WORD))
                 lkg_yaml_skip_ascii(s, 1);
-        return (struct lkg_yaml_span){ start, (size_t)(s->p - start) };
-}
-
-static bool span_is(struct lkg_yaml_span span, const char *text)
-{
-        return span.size == strlen(text) && memcmp(span.text, text, span.size) == 0;
+        return (struct lkg_span){ start, (size_t)(s->p - start) };
 }
 
 /* ---- anchors and aliases ---- */
@@ -42,7 +37,7 @@ static const char *tag_context(bool directive)
 
 /* `!`, `!word` or `!word!`. */
 static int tag_handle(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_mark start,
-                      struct lkg_yaml_span *ret)
+                      struct lkg_span *ret)
 {
         const char *from = s->p;
 
@@ -54,7 +49,7 @@ static int tag_handle(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_m
                 lkg_yaml_skip_ascii(s, 1);
         else if (directive && s->p - from > 1)
                 return lkg_yaml_fail(s, tag_context(directive), start, "did not find expected '!'");
-        *ret = (struct lkg_yaml_span){ from, (size_t)(s->p - from) };
+        *ret = (struct lkg_span){ from, (size_t)(s->p - from) };
         return 0;
 }
 
@@ -98,14 +93,14 @@ static int uri_escapes(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_
 /*
  * Read the part after a handle, or a whole tag. @head: its beginning, which was read as a handle at first.
  */
-static int tag_uri(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_span head,
-                   struct lkg_yaml_mark start, struct lkg_yaml_span *ret)
+static int tag_uri(struct lkg_yaml_scan *s, bool directive, struct lkg_span head, struct lkg_yaml_mark start,
+                   struct lkg_span *ret)
 {
         const char *from = s->p;
 
         lkg_buf_reset(&s->built);
         if (head.size > 1)
-                lkg_buf_append(&s->built, head.text + 1, head.size - 1);
+                lkg_buf_append(&s->built, head.data + 1, head.size - 1);
         while (lkg_yaml_is(s->p, LKG_YC_URI)) {
                 if (*s->p == '%') {
                         int r = uri_escapes(s, directive, start);
@@ -126,7 +121,7 @@ static int tag_uri(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_span
 /* `!<uri>` */
 static int verbatim_tag(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 {
-        static const struct lkg_yaml_span none = { NULL, 0 };
+        static const struct lkg_span none = { NULL, 0 };
         int r;
 
         lkg_yaml_skip_ascii(s, 2);
@@ -142,14 +137,14 @@ static int verbatim_tag(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 /* `!handle!suffix`, `!suffix`, or `!` alone, which has no handle and the suffix `!`. */
 static int short_tag(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 {
-        struct lkg_yaml_span head = { NULL, 0 }, handle;
+        struct lkg_span head = { NULL, 0 }, handle;
         int r = tag_handle(s, false, token->at, &handle);
 
         if (r < 0)
                 return r;
-        if (handle.size < 2 || handle.text[handle.size - 1] != '!') {
+        if (handle.size < 2 || handle.data[handle.size - 1] != '!') {
                 head = handle;
-                handle = (struct lkg_yaml_span){ "!", 1 };
+                handle = (struct lkg_span){ "!", 1 };
         }
         r = tag_uri(s, false, head, token->at, &token->suffix);
         if (r < 0)
@@ -212,7 +207,7 @@ static int yaml_directive(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 
 static int tag_directive(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 {
-        static const struct lkg_yaml_span none = { NULL, 0 };
+        static const struct lkg_span none = { NULL, 0 };
         static const char context[] = "while scanning a %TAG directive";
         int r;
 
@@ -236,7 +231,7 @@ static int tag_directive(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 int lkg_yaml_scan_directive(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 {
         static const char context[] = "while scanning a directive";
-        struct lkg_yaml_span name;
+        struct lkg_span name;
         int r;
 
         token->at = s->at;
@@ -246,9 +241,9 @@ int lkg_yaml_scan_directive(struct lkg_yaml_scan *s, struct lkg_yaml_token *toke
                 return lkg_yaml_fail(s, context, token->at, "could not find expected directive name");
         if (!lkg_yaml_is_blankz(s->p))
                 return lkg_yaml_fail(s, context, token->at, "found unexpected non-alphabetical character");
-        if (span_is(name, "YAML"))
+        if (lkg_span_is(name, "YAML"))
                 r = yaml_directive(s, token);
-        else if (span_is(name, "TAG"))
+        else if (lkg_span_is(name, "TAG"))
                 r = tag_directive(s, token);
         else
                 r = lkg_yaml_fail(s, context, token->at, "found unknown directive name");

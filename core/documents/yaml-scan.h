@@ -7,7 +7,7 @@
  *
  * The nesting is bounded by LKG_DOC_DEPTH_MAX. Every token is visited a constant number of
  * times, so the cost is proportional to the text. A span points into the text or into memory that lives as
- * long as the scanner does.
+ * long as the scanner does; it is NULL only for an anchor, tag or handle that is not there.
  *
  * Functions return 0 (or a documented positive value), or -EBADMSG with @problem and its position
  * set.
@@ -20,12 +20,6 @@
 struct lkg_yaml_mark {
         unsigned line, column;
         size_t index;
-};
-
-struct lkg_yaml_span {
-        /* borrowed, not terminated; NULL only in an anchor, tag or handle that is not there */
-        const char *text;
-        size_t size;
 };
 
 /* ---- characters ---- */
@@ -133,7 +127,7 @@ enum lkg_yaml_token_type {
 struct lkg_yaml_token {
         enum lkg_yaml_token_type type;
         struct lkg_yaml_mark at;
-        struct lkg_yaml_span value, suffix;
+        struct lkg_span value, suffix;
         bool plain; /* a scalar without quotes that is not a block scalar */
         int major, minor;
         size_t key_level; /* of the flow level whose possible key this token begins, else SIZE_MAX */
@@ -226,7 +220,7 @@ void lkg_yaml_skip_comment(struct lkg_yaml_scan *s); /* at '#' or not; up to the
 /**
  * lkg_yaml_skip_break() - skip a line break; true and its normal form in @ret if there is one, else false.
  */
-bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
+bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_span *ret);
 /**
  * lkg_yaml_fail() - record a failure at the current position.
  * Return: -EBADMSG.
@@ -234,7 +228,7 @@ bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
 int lkg_yaml_fail(struct lkg_yaml_scan *s, const char *context, struct lkg_yaml_mark context_at,
                   const char *problem);
 /** lkg_yaml_keep() - the text in @built, NUL-terminated, valid as long as the scanner. */
-struct lkg_yaml_span lkg_yaml_keep(struct lkg_yaml_scan *s);
+struct lkg_span lkg_yaml_keep(struct lkg_yaml_scan *s);
 
 void lkg_yaml_kept_free(struct lkg_yaml_kept *kept);
 
@@ -264,7 +258,7 @@ enum lkg_yaml_shape {
 struct lkg_yaml_node {
         enum lkg_yaml_node_type type;
         struct lkg_yaml_mark at;
-        struct lkg_yaml_span anchor, tag, value; /* anchor and tag: empty = none */
+        struct lkg_span anchor, tag, value; /* anchor and tag: empty = none */
         bool plain; /* scalar: its meaning is that of a plain one (no quotes and no tag, or the tag "!") */
         enum lkg_yaml_shape shape; /* of a list or map */
         struct lkg_yaml_mark

@@ -57,7 +57,7 @@ int lkg_yaml_syntax_error(struct lkg_yaml *p);
 
 /* ---- scalars ---- */
 
-bool lkg_yaml_is_tag(struct lkg_yaml_span tag, const char *name);
+bool lkg_yaml_is_tag(struct lkg_span tag, const char *name);
 /**
  * lkg_yaml_resolve() - resolve the meaning of a scalar, including its tag.
  * Return: 0 or -EBADMSG (reported).
@@ -80,19 +80,19 @@ int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, const 
  * While a map is being built, a key that is not a string has a prefix that no text has, so that `1` and
  * `"1"` are two keys, as they are upstream until the tree is converted to JSON.
  */
-static inline bool lkg_yaml_key_is_typed(const char *key, size_t size)
+static inline bool lkg_yaml_key_is_typed(struct lkg_span key)
 {
-        return size > 0 && (unsigned char)key[0] == 0xff;
+        return key.size > 0 && (unsigned char)*key.data == 0xff;
 }
 
 /**
  * lkg_yaml_key() - the name of a scalar as a key; it lives as long as the parser. A typed key has its prefix.
  * @value: of the scalar
  */
-struct lkg_yaml_span lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value,
-                                  const struct lkg_scalar *scalar, struct lkg_yaml_mark at);
+struct lkg_span lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value,
+                             const struct lkg_scalar *scalar, struct lkg_yaml_mark at);
 /** lkg_yaml_plain_key() - return the JSON key of a typed one, without its prefix, in @buf if needed. */
-struct lkg_yaml_span lkg_yaml_plain_key(const char *key, size_t size, char buf[static LKG_NUMBER_TEXT_MAX]);
+struct lkg_span lkg_yaml_plain_key(struct lkg_span key, char buf[static LKG_NUMBER_TEXT_MAX]);
 /**
  * lkg_yaml_plain_map() - return the map with JSON keys. A key without a JSON form stays as it is;
  * lkg_yaml_check() finds it.

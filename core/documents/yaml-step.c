@@ -51,11 +51,11 @@ int lkg_yaml_fail(struct lkg_yaml_scan *s, const char *context, struct lkg_yaml_
         return -EBADMSG;
 }
 
-struct lkg_yaml_span lkg_yaml_keep(struct lkg_yaml_scan *s)
+struct lkg_span lkg_yaml_keep(struct lkg_yaml_scan *s)
 {
         const char *text = lkg_buf_text(&s->built);
         struct lkg_yaml_kept *kept = s->kept;
-        struct lkg_yaml_span ret = { NULL, s->built.size };
+        struct lkg_span ret = { NULL, s->built.size };
         size_t size = ret.size + 1;
 
         if (!kept || kept->allocated - kept->size < size) {
@@ -67,7 +67,7 @@ struct lkg_yaml_span lkg_yaml_keep(struct lkg_yaml_scan *s)
                 kept->allocated = allocated;
                 s->kept = kept;
         }
-        ret.text = memcpy(kept->data + kept->size, text, size);
+        ret.data = memcpy(kept->data + kept->size, text, size);
         kept->size += size;
         return ret;
 }
@@ -92,7 +92,7 @@ void lkg_yaml_skip_comment(struct lkg_yaml_scan *s)
                 lkg_yaml_skip(s);
 }
 
-bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret)
+bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_span *ret)
 {
         size_t size = lkg_yaml_break_size(s->p);
         bool crlf = size == 2 && *s->p == '\r';
@@ -100,7 +100,7 @@ bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret)
         if (size == 0)
                 return false;
         if (ret) /* LS and PS are kept, everything else becomes a line feed */
-                *ret = size == 3 ? (struct lkg_yaml_span){ s->p, 3 } : (struct lkg_yaml_span){ "\n", 1 };
+                *ret = size == 3 ? (struct lkg_span){ s->p, 3 } : (struct lkg_span){ "\n", 1 };
         s->p += size;
         s->at.index += crlf ? 2 : 1;
         s->at.column = 0;

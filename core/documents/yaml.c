@@ -31,7 +31,7 @@ static void tree_deinit(struct tree *tree)
 /* A map that is being read. */
 struct map {
         struct lkg_value *value;
-        struct lkg_yaml_span key; /* waits for its value */
+        struct lkg_span key; /* waits for its value */
         unsigned key_line, key_column;
         bool typed; /* some keys are not strings, see lkg_yaml_key() */
 };
@@ -76,16 +76,15 @@ static int count_nodes(struct lkg_yaml *p, uint64_t n, bool aliased, unsigned li
 
 /* ---- anchors ---- */
 
-static struct lkg_yaml_anchor *anchor_find(struct lkg_yaml *p, struct lkg_yaml_span name)
+static struct lkg_yaml_anchor *anchor_find(struct lkg_yaml *p, struct lkg_span name)
 {
-        const struct lkg_value *at =
-                p->anchor_index ? lkg_map_get_n(p->anchor_index, name.text, name.size) : NULL;
+        const struct lkg_value *at = p->anchor_index ? lkg_map_find(p->anchor_index, name) : NULL;
 
         return at ? &p->anchors[strtoul(lkg_value_text(at, NULL), NULL, 10)] : NULL;
 }
 
 /* Open an anchor; a repeated name is another anchor from here on, even inside its own node. */
-static size_t anchor_open(struct lkg_yaml *p, struct lkg_yaml_span name)
+static size_t anchor_open(struct lkg_yaml *p, struct lkg_span name)
 {
         char number[24];
 
@@ -95,7 +94,7 @@ static size_t anchor_open(struct lkg_yaml *p, struct lkg_yaml_span name)
         if (!p->anchor_index)
                 p->anchor_index = lkg_value_new_map(NULL, 0, 0);
         (void)snprintf(number, sizeof(number), "%zu", p->n_anchors);
-        (void)lkg_map_set(p->anchor_index, name.text, name.size, lkg_value_new_number(number, NULL, 0, 0));
+        (void)lkg_map_set(p->anchor_index, name.data, name.size, lkg_value_new_number(number, NULL, 0, 0));
         p->anchors[p->n_anchors] = (struct lkg_yaml_anchor){ 0 };
         return p->n_anchors++;
 }
@@ -120,14 +119,13 @@ static void report_duplicate(struct lkg_yaml *p, const struct map *map, const st
 {
         struct lkg_where where = where_of(p, map->key_line, map->key_column);
         bool strict = p->flags & LKG_DECODE_STRICT;
-        char quoted[5 * 64 + 8], number[LKG_NUMBER_TEXT_MAX];
-        struct lkg_yaml_span key = lkg_yaml_plain_key(map->key.text, map->key.size, number);
+        char number[LKG_NUMBER_TEXT_MAX];
 
         lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
                        strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
                        strict ? "key %s is already set on line %u; keep one of the two"
                               : "key %s is already set on line %u; the last one counts",
-                       lkg_quote(key.text, key.size, quoted), lkg_value_line(earlier));
+                       LKG_QUOTE(lkg_yaml_plain_key(map->key, number)), lkg_value_line(earlier));
         if (strict)
                 p->failed = true;
 }
@@ -135,12 +133,12 @@ static void report_duplicate(struct lkg_yaml *p, const struct map *map, const st
 /* Put @value (taken over) under the key that waits for it. */
 static void map_put(struct lkg_yaml *p, struct map *map, struct lkg_value *value)
 {
-        const struct lkg_value *earlier = lkg_map_get_n(map->value, map->key.text, map->key.size);
+        const struct lkg_value *earlier = lkg_map_find(map->value, map->key);
 
-        map->typed = map->typed || lkg_yaml_key_is_typed(map->key.text, map->key.size);
+        map->typed = map->typed || lkg_yaml_key_is_typed(map->key);
         if (earlier)
                 report_duplicate(p, map, earlier);
-        (void)lkg_map_set(map->value, map->key.text, map->key.size, value);
+        (void)lkg_map_set(map->value, map->key.data, map->key.size, value);
 }
 
 /*
@@ -148,12 +146,11 @@ static void map_put(struct lkg_yaml *p, struct map *map, struct lkg_value *value
  */
 static void merge_map(struct lkg_yaml *p, struct map *map, const struct lkg_value *from)
 {
-        for (size_t i = 0; i < lkg_value_size(from); i++) {
-                struct lkg_value *value = lkg_map_at(from, i, &map->key.text, &map->key.size);
-
-                map->key_line = lkg_value_line(value);
-                map->key_column = lkg_value_column(value);
-                map_put(p, map, lkg_value_ref(value));
+        for (struct lkg_member m = { 0 }; lkg_value_next(from, &m);) {
+                map->key = m.key;
+                map->key_line = lkg_value_line(m.value);
+                map->key_column = lkg_value_column(m.value);
+                map_put(p, map, lkg_value_ref(m.value));
         }
 }
 
@@ -186,8 +183,7 @@ static int merge_value(struct lkg_yaml *p, struct map *map, const struct tree *t
 
 static bool is_merge_key(const struct lkg_yaml_node *node)
 {
-        return node->value.size == 2 && memcmp(node->value.text, "<<", 2) == 0 &&
-               (node->plain || lkg_yaml_is_tag(node->tag, "merge"));
+        return lkg_span_is(node->value, "<<") && (node->plain || lkg_yaml_is_tag(node->tag, "merge"));
 }
 
 /* ---- nodes ---- */
@@ -204,7 +200,7 @@ static bool is_text_key(const struct lkg_yaml_node *node, const struct lkg_scala
  */
 static void warn_of_lookalikes(struct lkg_yaml *p, const struct lkg_yaml_node *node, bool key)
 {
-        const unsigned char *text = (const unsigned char *)node->value.text;
+        const unsigned char *text = (const unsigned char *)node->value.data;
         size_t size = node->value.size, last = size;
         struct lkg_where where = where_of(p, line_of(node->at), column_of(node->at));
         char name[LKG_CHARACTER_NAME_MAX];
@@ -274,7 +270,6 @@ static int find_alias(struct lkg_yaml *p, const struct lkg_yaml_node *node,
 {
         unsigned line = line_of(node->at), column = column_of(node->at);
         const struct lkg_yaml_anchor *a = anchor_find(p, node->anchor);
-        char quoted[5 * 64 + 8];
         int r;
 
         if (!a)
@@ -285,7 +280,7 @@ static int find_alias(struct lkg_yaml *p, const struct lkg_yaml_node *node,
                                "that begins with '*' needs quotes");
         if (!a->value)
                 return fail_at(p, LKG_C_ANCHOR, line, column, "anchor %s contains itself",
-                               lkg_quote(node->anchor.text, node->anchor.size, quoted));
+                               LKG_QUOTE(node->anchor));
         r = count_nodes(p, 1, false, line, column); /* the alias itself */
         if (r == 0)
                 r = count_nodes(p, a->n_nodes, true, line, column);

@@ -50,7 +50,6 @@ static void refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_
 {
         LKG_CLEANUP(lkg_freep) char *given = lkg_must(strndup(name, size));
         unsigned release = lkg_schema_release(apply->schema);
-        char quoted[5 * 64 + 8], text[LKG_RELEASE_TEXT_MAX];
         struct lkg_nearest nearest;
         const char *best;
 
@@ -58,7 +57,7 @@ static void refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_
                 lkg_flag_refuse_lost(
                         apply,
                         "no flag %s in %s any more, and the component does not start with it; remove it",
-                        lkg_quote(given, size, quoted), lkg_release_text(release, text));
+                        LKG_QUOTE(lkg_span(given, size)), LKG_RELEASE_TEXT(release));
                 return;
         }
         lkg_nearest_init(&nearest, given);
@@ -66,8 +65,8 @@ static void refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_
                 if (applies(apply, &apply->flags[i]))
                         lkg_nearest_offer(&nearest, apply->flags[i].name);
         best = size < 3 ? NULL : lkg_nearest_best(&nearest); /* everything short is near */
-        lkg_flag_refuse(apply, "no flag %s in %s%s%s%s%s", lkg_quote(given, size, quoted),
-                        lkg_release_text(release, text),
+        lkg_flag_refuse(apply, "no flag %s in %s%s%s%s%s", LKG_QUOTE(lkg_span(given, size)),
+                        LKG_RELEASE_TEXT(release),
                         apply->config->flags_observed ? "" : ", and the component does not start with it",
                         best ? "; did you mean --" : "", best ? best : "", best ? "?" : "");
 }
@@ -103,14 +102,12 @@ static void refuse_word(struct lkg_flag_apply *apply)
 /* Of a command line that a node will have in another release. */
 static void report_deprecated(const struct lkg_flag_apply *apply, const struct lkg_flag *flag)
 {
-        char text[LKG_RELEASE_TEXT_MAX];
-
         if (apply->config->runs && (flag->deprecated || flag->until))
                 lkg_report_add(apply->report, LKG_NOTE, LKG_F_FLAG_GOING, NULL,
                                "--%s is deprecated in %s, and the component does not start with it once it "
                                "is gone; "
                                "remove it",
-                               flag->name, lkg_release_text(lkg_schema_release(apply->schema), text));
+                               flag->name, LKG_RELEASE_TEXT(lkg_schema_release(apply->schema)));
 }
 
 /* Without a value it may mean `=true`. */

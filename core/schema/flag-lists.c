@@ -150,11 +150,9 @@ typedef int put_pair(struct lkg_flag_use *use, struct lkg_span key, struct lkg_s
 static int one_pair(struct lkg_flag_use *use, struct lkg_span item, char separator, put_pair *fn, char *why)
 {
         struct lkg_span key, value;
-        char piece[LKG_PIECE_MAX];
 
         if (!lkg_span_cut(item, separator, &key, &value))
-                return lkg_refuse(why, "%s is not a pair; want name%cvalue", lkg_piece(item, piece),
-                                  separator);
+                return lkg_refuse(why, "%s is not a pair; want name%cvalue", LKG_PIECE(item), separator);
         return fn(use, lkg_span_trim(key), lkg_span_trim(value), why);
 }
 
@@ -195,7 +193,7 @@ static int parse_unsplit(struct lkg_flag_use *use, char *why)
 /* --manifest-url-header: one key may have several values. */
 static int put_header(struct lkg_flag_use *use, struct lkg_span key, struct lkg_span value, char *why)
 {
-        const struct lkg_value *before = lkg_map_get_n(use->made, key.data, key.size);
+        const struct lkg_value *before = lkg_map_find(use->made, key);
         struct lkg_value *list = before && lkg_value_type(before) == LKG_LIST
                                          ? lkg_value_clone_shallow(before)
                                          : lkg_value_new_list(use->source, 0, 0);
@@ -217,16 +215,15 @@ static int parse_headers(struct lkg_flag_use *use, char *why)
 static bool leaves_gate_out(const struct lkg_flag_use *use, const char *name, struct lkg_span key, bool b)
 {
         unsigned release = lkg_schema_release(use->apply->schema);
-        char quoted[5 * 64 + 8], text[LKG_RELEASE_TEXT_MAX];
         bool lost;
 
         if (!use->apply->config->flags_observed || lkg_gate_settable(name, b, release))
                 return false;
         lost = use->apply->config->runs && lkg_gate_settable(name, b, use->apply->config->runs);
-        (void)(lost ? lkg_flag_refuse_lost : lkg_flag_refuse)(
-                use->apply, "--%s: %s cannot be set to %s in %s%s", use->flag->name,
-                lkg_quote(key.data, key.size, quoted), b ? "true" : "false", lkg_release_text(release, text),
-                lost ? ", and the component does not start with it" : "");
+        (void)(lost ? lkg_flag_refuse_lost
+                    : lkg_flag_refuse)(use->apply, "--%s: %s cannot be set to %s in %s%s", use->flag->name,
+                                       LKG_QUOTE(key), b ? "true" : "false", LKG_RELEASE_TEXT(release),
+                                       lost ? ", and the component does not start with it" : "");
         return true;
 }
 
@@ -235,7 +232,6 @@ static void report_going(const struct lkg_flag_use *use, const char *name)
 {
         unsigned release = lkg_schema_release(use->apply->schema);
         const struct lkg_gate_state *gate = lkg_gate_at(name, release);
-        char text[LKG_RELEASE_TEXT_MAX];
 
         if (use->apply->config->runs && gate &&
             (gate->stage == LKG_GATE_GA || gate->stage == LKG_GATE_DEPRECATED))
@@ -245,18 +241,18 @@ static void report_going(const struct lkg_flag_use *use, const char *name)
                         "with it then",
                         use->flag->name, name,
                         gate->stage == LKG_GATE_GA ? "generally available" : "deprecated",
-                        lkg_release_text(release, text));
+                        LKG_RELEASE_TEXT(release));
 }
 
 static int put_gate(struct lkg_flag_use *use, struct lkg_span key, struct lkg_span value, char *why)
 {
-        char name[LKG_QUOTE_MAX + 1], quoted[5 * 64 + 8];
+        char name[LKG_QUOTE_MAX + 1];
         bool b;
 
         if (lkg_bool_parse(value.data, value.size, &b, NULL) <
             0) /* the whole name: the finding cuts the list */
                 return lkg_refuse(why, "the value of %s is not a boolean; want true or false",
-                                  lkg_quote(key.data, key.size, quoted));
+                                  LKG_QUOTE(key));
         (void)snprintf(name, sizeof(name), "%.*s", (int)(key.size < sizeof(name) ? key.size : 0), key.data);
         if (leaves_gate_out(use, name, key, b))
                 return 0;
@@ -299,27 +295,25 @@ struct taint {
 
 static int check_effect(struct lkg_span effect, char *why)
 {
-        char piece[LKG_PIECE_MAX];
-
         if (lkg_span_is(effect, "NoSchedule") || lkg_span_is(effect, "PreferNoSchedule") ||
             lkg_span_is(effect, "NoExecute"))
                 return 0;
         return lkg_refuse(why, "unknown effect %s; want NoSchedule, PreferNoSchedule or NoExecute",
-                          lkg_piece(effect, piece));
+                          LKG_PIECE(effect));
 }
 
 /* `key=value:Effect`, `key:Effect` or `key`. */
 static int parse_taint(struct lkg_span text, struct taint *ret, char *why)
 {
         struct lkg_span left, empty = { "", 0 };
-        char piece[LKG_PIECE_MAX], wrong[LKG_REFUSAL_MAX];
+        char wrong[LKG_REFUSAL_MAX];
         int r = 0;
 
         *ret = (struct taint){ text, empty, empty };
         if (lkg_span_cut(text, ':', &left, &ret->effect)) {
                 if (lkg_span_count(ret->effect, ':') > 0 || lkg_span_count(left, '=') > 1)
                         return lkg_refuse(why, "%s is not a taint; want key=value:NoSchedule",
-                                          lkg_piece(text, piece));
+                                          LKG_PIECE(text));
                 (void)lkg_span_cut(left, '=', &ret->key, &ret->value);
                 r = check_effect(ret->effect, why);
         }
@@ -358,7 +352,6 @@ static void add_taint(struct lkg_flag_use *use, const struct taint *taint)
 static int parse_taints(struct lkg_flag_use *use, char *why)
 {
         struct lkg_span rest = use->text, item;
-        char piece[LKG_PIECE_MAX];
         int r = 0;
 
         while (r == 0 && use->text.size > 0 && lkg_span_next(&rest, ',', &item)) {
@@ -369,10 +362,9 @@ static int parse_taints(struct lkg_flag_use *use, char *why)
                 if (r < 0 || removal)
                         continue;
                 if (taint.effect.size == 0)
-                        r = lkg_refuse(why, "%s has no effect; want key=value:NoSchedule",
-                                       lkg_piece(item, piece));
+                        r = lkg_refuse(why, "%s has no effect; want key=value:NoSchedule", LKG_PIECE(item));
                 else if (has_taint(use->made, &taint))
-                        r = lkg_refuse(why, "%s repeats a key and effect", lkg_piece(item, piece));
+                        r = lkg_refuse(why, "%s repeats a key and effect", LKG_PIECE(item));
                 else
                         add_taint(use, &taint);
         }
@@ -383,10 +375,8 @@ static int parse_taints(struct lkg_flag_use *use, char *why)
 
 static int no_reservation(struct lkg_span text, char *why)
 {
-        char piece[LKG_PIECE_MAX];
-
         return lkg_refuse(why, "%s is not a reservation; want node:type=quantity, such as 0:memory=1Gi",
-                          lkg_piece(text, piece));
+                          LKG_PIECE(text));
 }
 
 /* `type=quantity`; of two of one type the later one counts. */
@@ -395,7 +385,6 @@ static int add_limit(const struct lkg_flag_use *use, struct lkg_span item, struc
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        char piece[LKG_PIECE_MAX];
         struct lkg_span type, amount;
         int r;
 
@@ -403,7 +392,7 @@ static int add_limit(const struct lkg_flag_use *use, struct lkg_span item, struc
                 return no_reservation(item, why);
         if (!lkg_name_is_memory(type))
                 return lkg_refuse(why, "unknown type of memory %s; want memory or hugepages-SIZE",
-                                  lkg_piece(type, piece));
+                                  LKG_PIECE(type));
         r = lkg_quantity_parse(amount.data, amount.size, &quantity, why);
         if (r < 0)
                 return r;
@@ -469,7 +458,6 @@ static void add_pattern(struct lkg_flag_use *use, struct lkg_span pattern, uint6
 static int parse_vmodule(struct lkg_flag_use *use, char *why)
 {
         struct lkg_span rest = use->text, item, pattern, level;
-        char piece[LKG_PIECE_MAX];
 
         while (lkg_span_next(&rest, ',', &item)) {
                 uint64_t n;
@@ -478,10 +466,10 @@ static int parse_vmodule(struct lkg_flag_use *use, char *why)
                         continue;
                 (void)lkg_span_cut(item, '=', &pattern, &level);
                 if (pattern.size == 0 || level.size == 0 || lkg_span_count(level, '=') > 0)
-                        return lkg_refuse(why, "%s is not pattern=N", lkg_piece(item, piece));
+                        return lkg_refuse(why, "%s is not pattern=N", LKG_PIECE(item));
                 if (lkg_uint_parse(level.data, level.size, 10, 31, &n, NULL) < 0)
                         return lkg_refuse(why, "%s is not a verbosity; want a number up to 2147483647",
-                                          lkg_piece(level, piece));
+                                          LKG_PIECE(level));
                 add_pattern(use, pattern, n);
         }
         return 0;

@@ -46,13 +46,10 @@ static bool is_secret(const struct lkg_flag_use *use)
 
 static void refuse_value(const struct lkg_flag_use *use, const char *why)
 {
-        char quoted[5 * 64 + 8];
-
         if (is_secret(use))
                 lkg_flag_refuse(use->apply, "--%s: the value (not shown) is wrong", use->flag->name);
         else
-                lkg_flag_refuse(use->apply, "--%s: %s: %s", use->flag->name,
-                                lkg_quote(use->text.data, use->text.size, quoted),
+                lkg_flag_refuse(use->apply, "--%s: %s: %s", use->flag->name, LKG_QUOTE(use->text),
                                 lkg_reason(use->text, why));
 }
 

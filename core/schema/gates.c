@@ -136,24 +136,22 @@ static const char *without_it(const struct lkg_value *value)
 static void report_unknown(const struct lkg_gates *gates, const char *name, size_t size,
                            const struct lkg_value *value, struct lkg_report *report)
 {
-        struct lkg_where where = lkg_where_of(value);
         const struct lkg_gate_state *row;
         size_t first = find_n(name, size, gates->release, &row);
-        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX],
-                note[LKG_FLAG_NOTE_MAX];
-        const char *nearest, *flag = lkg_flag_note(value, note);
+        char now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX];
+        const char *nearest, *flag = LKG_FLAG_NOTE(value);
 
         (void)lkg_release_text(gates->release, now);
         if (gates->lenient) {
                 lkg_report_add(
-                        report, LKG_WARNING, LKG_F_GATE_UNKNOWN, &where,
+                        report, LKG_WARNING, LKG_F_GATE_UNKNOWN, LKG_AT(value),
                         "featureGates%s: %s is unknown in %s, the nearest release with tables; whether the "
                         "component starts with it cannot be said",
-                        flag, lkg_quote(name, size, quoted), now);
+                        flag, LKG_QUOTE(lkg_span(name, size)), now);
                 return;
         }
         if (row) {
-                lkg_report_add(report, LKG_ERROR, LKG_F_GATE_REMOVED, &where,
+                lkg_report_add(report, LKG_ERROR, LKG_F_GATE_REMOVED, LKG_AT(value),
                                "featureGates%s: %s was dropped %s, and the component does not start with a "
                                "gate that it does not know; %s",
                                flag, name, lkg_gate_dropped(row, then), without_it(value));
@@ -161,18 +159,18 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, size
         }
         if (first < lkg_n_gates) {
                 lkg_report_add(
-                        report, LKG_ERROR, LKG_F_GATE_TOO_NEW, &where,
+                        report, LKG_ERROR, LKG_F_GATE_TOO_NEW, LKG_AT(value),
                         "featureGates%s: %s comes with %s and this is %s, which does not start with it; "
                         "%s until the upgrade",
-                        flag, name, lkg_release_text(lkg_gates[first].states[0].since, then), now,
+                        flag, name, LKG_RELEASE_TEXT(lkg_gates[first].states[0].since), now,
                         without_it(value));
                 return;
         }
         nearest = report && !lkg_report_is_full(report) ? nearest_gate(name, gates->release) : NULL;
         lkg_report_add(
-                report, LKG_ERROR, LKG_F_GATE_UNKNOWN, &where,
+                report, LKG_ERROR, LKG_F_GATE_UNKNOWN, LKG_AT(value),
                 "featureGates%s: no feature gate %s in %s, and the component does not start with it; %s%s%s",
-                flag, lkg_quote(name, size, quoted), now, nearest ? "did you mean " : without_it(value),
+                flag, LKG_QUOTE(lkg_span(name, size)), now, nearest ? "did you mean " : without_it(value),
                 nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -182,8 +180,6 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
         bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
         const struct lkg_gate_state *row;
         size_t first = find_n(name, size, gates->release, &row);
-        struct lkg_where where = lkg_where_of(value);
-        char flag[LKG_FLAG_NOTE_MAX];
 
         if (strlen(name) == size && (strcmp(name, all_alpha) == 0 || strcmp(name, all_beta) == 0)) {
                 set_all(gates, strcmp(name, all_beta) == 0 ? LKG_GATE_BETA : LKG_GATE_ALPHA, on);
@@ -194,9 +190,9 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
                 return gates->lenient ? 0 : -EBADMSG;
         }
         if (row->locked && row->def != on) {
-                lkg_report_add(report, gates->lenient ? LKG_WARNING : LKG_ERROR, LKG_F_GATE_LOCKED, &where,
-                               "featureGates%s: %s is locked to %s; %s", lkg_flag_note(value, flag), name,
-                               row->def ? "true" : "false", without_it(value));
+                lkg_report_add(report, gates->lenient ? LKG_WARNING : LKG_ERROR, LKG_F_GATE_LOCKED,
+                               LKG_AT(value), "featureGates%s: %s is locked to %s; %s", LKG_FLAG_NOTE(value),
+                               name, row->def ? "true" : "false", without_it(value));
                 return gates->lenient ? 0 : -EBADMSG;
         }
         gates->set[first] = on ? 1 : -1;
@@ -227,7 +223,7 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ob
                 const struct lkg_gate_needs *row = &lkg_gate_needs[i];
                 const struct lkg_value *on, *off;
                 struct lkg_where where, other;
-                char place[LKG_ASIDE_MAX], flag[LKG_FLAG_NOTE_MAX], flag_off[LKG_FLAG_NOTE_MAX];
+                char place[LKG_ASIDE_MAX];
 
                 if (row->since > gates->release || !lkg_gates_enabled(gates, row->name) ||
                     lkg_gates_enabled(gates, row->needs) || lkg_gate_unread(object, unread, row->name) ||
@@ -240,8 +236,8 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ob
                 lkg_report_add(
                         report, gates->lenient ? LKG_WARNING : LKG_ERROR, LKG_F_GATE_NEEDS, &where,
                         "featureGates: %s is on%s%s and needs %s, which is off%s; turn both on or both off",
-                        row->name, lkg_flag_note(on, flag), lkg_where_aside(&other, place), row->needs,
-                        lkg_flag_note(off, flag_off));
+                        row->name, LKG_FLAG_NOTE(on), lkg_where_aside(&other, place), row->needs,
+                        LKG_FLAG_NOTE(off));
                 r = gates->lenient ? 0 : -EBADMSG;
         }
         return r;
@@ -286,16 +282,14 @@ static bool has_group(const struct lkg_value *map, enum lkg_gate_stage stage)
 static void advise_default(const char *name, const struct lkg_value *value, const struct lkg_value *below,
                            bool all, struct lkg_report *report)
 {
-        struct lkg_where where = lkg_where_of(value), before = lkg_where_of(below);
         const char *word = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value) ? "true" : "false";
-        char place[LKG_ASIDE_MAX];
 
         if (below && !lkg_value_equal(below, value))
-                lkg_report_add(report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
+                lkg_report_add(report, LKG_NOTE, LKG_F_RESETS_EARLIER, LKG_AT(value),
                                "featureGates: %s: %s, the default, takes back what an earlier layer set%s",
-                               name, word, lkg_where_aside(&before, place));
+                               name, word, LKG_ASIDE(below));
         else if (all)
-                lkg_report_add(report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
+                lkg_report_add(report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, LKG_AT(value),
                                "featureGates: %s is %s by default; the line could be left out", name, word);
 }
 
@@ -303,7 +297,6 @@ static void advise_one(const char *name, const struct lkg_value *value, const st
                        const struct lkg_value *map, const struct lkg_value *below, bool all,
                        struct lkg_report *report)
 {
-        struct lkg_where where = lkg_where_of(value);
         bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
         bool grouped = has_group(map, row->stage) || has_group(below, row->stage);
         const struct lkg_value *was = below ? lkg_map_get(below, name) : NULL;
@@ -312,7 +305,7 @@ static void advise_one(const char *name, const struct lkg_value *value, const st
                 return;
         if (row->stage == LKG_GATE_GA || row->stage == LKG_GATE_DEPRECATED)
                 lkg_report_add(
-                        report, LKG_WARNING, LKG_F_GATE_GOING, &where,
+                        report, LKG_WARNING, LKG_F_GATE_GOING, LKG_AT(value),
                         "featureGates: %s is %s and will be dropped; after that upgrade the component "
                         "does not start with it; remove the line%s",
                         name, row->stage == LKG_GATE_GA ? "generally available" : "deprecated",

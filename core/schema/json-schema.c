@@ -11,10 +11,13 @@
 #include "rules.h"
 #include "tree.h"
 
-#define DRAFT  "http://json-schema.org/draft-07/schema#"
+#define DRAFT    "http://json-schema.org/draft-07/schema#"
 
-#define NUMBER "([0-9]+[.]?[0-9]*|[.][0-9]+)"
-#define TIMES  "(0|(" NUMBER "(ns|us|\xc2\xb5s|\xce\xbcs|ms|s|m|h))+)$"
+#define NUMBER   "([0-9]+[.]?[0-9]*|[.][0-9]+)"
+#define TIMES    "(0|(" NUMBER "(ns|us|\xc2\xb5s|\xce\xbcs|ms|s|m|h))+)$"
+#define DURATION "^[-+]?" TIMES
+/* What sigs.k8s.io/yaml and resource.Quantity take, a number without digits, too; blanks around it are cut off. */
+#define QUANTITY "^\\s*[-+]?[0-9]*[.]?[0-9]*([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?\\s*$"
 
 /* ---- parts ---- */
 
@@ -52,7 +55,7 @@ void lkg_json_schema_type(struct lkg_json *json, const char *type, const char * 
 void lkg_json_schema_duration(struct lkg_json *json, bool sign)
 {
         lkg_json_schema_type(json, "string", NULL);
-        lkg_json_text(json, "pattern", sign ? "^[-+]?" TIMES : "^" TIMES);
+        lkg_json_text(json, "pattern", sign ? DURATION : "^" TIMES);
 }
 
 /* ---- rules ---- */
@@ -135,15 +138,6 @@ static void put_type(struct lkg_json *json, const struct lkg_schema_node *node,
 static void put_node(struct lkg_json *json, const char *name, const struct lkg_schema_node *node,
                      const struct lkg_schema *schema);
 
-static void put_int(struct lkg_json *json, const struct limits *limits)
-{
-        lkg_json_schema_type(json, "integer", NULL);
-        if (limits->has_min)
-                lkg_json_i64(json, "minimum", limits->min);
-        if (limits->has_max)
-                lkg_json_i64(json, "maximum", limits->max);
-}
-
 static void put_words(struct lkg_json *json, const char *words)
 {
         lkg_json_list(json, "enum", LKG_JSON_ROW);
@@ -157,14 +151,6 @@ static void put_words(struct lkg_json *json, const char *words)
         lkg_json_text(json, NULL, ""); /* the default */
         lkg_json_null(json, NULL);
         lkg_json_end(json);
-}
-
-/* What sigs.k8s.io/yaml and resource.Quantity take, a number without digits, too; blanks around it are cut off. */
-static void put_quantity(struct lkg_json *json)
-{
-        lkg_json_schema_type(json, "string", "number");
-        lkg_json_text(json, "pattern",
-                      "^\\s*[-+]?[0-9]*[.]?[0-9]*([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?\\s*$");
 }
 
 /* In a map of a patch: $patch, $retainKeys and such. */
@@ -221,10 +207,10 @@ static void put_gate(struct lkg_json *json, const char *name, const struct lkg_g
 /* A name that the release does not know may only be removed, by a patch. */
 static void put_gates(struct lkg_json *json, unsigned release)
 {
-        char text[LKG_RELEASE_TEXT_MAX], message[128];
+        char message[128];
 
         (void)snprintf(message, sizeof(message), "Kubernetes %s does not know this feature gate",
-                       lkg_release_text(release, text));
+                       LKG_RELEASE_TEXT(release));
         lkg_json_map(json, "properties", LKG_JSON_AROUND);
         for (size_t i = 0; i < lkg_n_gates; i++) {
                 const struct lkg_gate_state *gate = lkg_gate_in(&lkg_gates[i], release);
@@ -251,7 +237,6 @@ static void put_gates(struct lkg_json *json, unsigned release)
 static void put_map(struct lkg_json *json, const struct lkg_schema_node *node,
                     const struct lkg_schema *schema)
 {
-        lkg_json_schema_type(json, "object", NULL);
         if (strcmp(node->field->path, "featureGates") == 0) {
                 put_gates(json, lkg_schema_release(schema));
                 return;
@@ -316,43 +301,37 @@ static void put_type(struct lkg_json *json, const struct lkg_schema_node *node,
 {
         struct limits limits = limits_of(node, schema);
 
+        lkg_json_schema_type(json, lkg_classes[node->class].json[0], lkg_classes[node->class].json[1]);
         switch (node->class) {
-        case LKG_CLASS_BOOL:
-                lkg_json_schema_type(json, "boolean", NULL);
-                break;
         case LKG_CLASS_STRING:
-                lkg_json_schema_type(json, "string", NULL);
                 if (limits.words)
                         put_words(json, limits.words);
                 break;
-        case LKG_CLASS_TIME:
-                lkg_json_schema_type(json, "string", NULL);
-                break;
         case LKG_CLASS_INT:
-                put_int(json, &limits);
-                break;
-        case LKG_CLASS_FLOAT:
-                lkg_json_schema_type(json, "number", NULL);
+                if (limits.has_min)
+                        lkg_json_i64(json, "minimum", limits.min);
+                if (limits.has_max)
+                        lkg_json_i64(json, "maximum", limits.max);
                 break;
         case LKG_CLASS_DURATION:
-                lkg_json_schema_duration(json, /* sign= */ true);
-                break;
-        case LKG_CLASS_FLUSH:
-                lkg_json_schema_type(json, "string", "integer");
+                lkg_json_text(json, "pattern", DURATION);
                 break;
         case LKG_CLASS_QUANTITY:
-                put_quantity(json);
+                lkg_json_text(json, "pattern", QUANTITY);
                 break;
         case LKG_CLASS_STRUCT:
-                lkg_json_schema_type(json, "object", NULL);
                 put_struct(json, node, schema);
                 break;
         case LKG_CLASS_LIST:
-                lkg_json_schema_type(json, "array", NULL);
                 put_node(json, "items", node->item, schema);
                 break;
         case LKG_CLASS_MAP:
                 put_map(json, node, schema);
+                break;
+        case LKG_CLASS_BOOL:
+        case LKG_CLASS_FLOAT:
+        case LKG_CLASS_FLUSH:
+        case LKG_CLASS_TIME:
                 break;
         }
 }

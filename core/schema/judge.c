@@ -97,8 +97,6 @@ static int refuse_kind(const struct lkg_value *doc, struct lkg_report *report)
 {
         const struct lkg_value *value = lkg_map_get(doc, "kind");
         const char *version = lkg_map_get_string(doc, "apiVersion");
-        struct lkg_where where = lkg_where_of(value);
-        char quoted[5 * 64 + 8];
         const char *text;
         size_t size;
 
@@ -106,9 +104,9 @@ static int refuse_kind(const struct lkg_value *doc, struct lkg_report *report)
         for (size_t i = 0; !is_other_kind(text) && i < lkg_n_kinds; i++) {
                 if (strcmp(lkg_kinds[i].api_version, version) != 0)
                         continue;
-                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, &where,
-                               "kind: %s is unknown in %s; want %s", lkg_quote(text, size, quoted), version,
-                               lkg_kinds[i].kind);
+                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(value),
+                               "kind: %s is unknown in %s; want %s", LKG_QUOTE(lkg_span(text, size)),
+                               version, lkg_kinds[i].kind);
                 return -EBADMSG;
         }
         return -ENOENT;
@@ -119,9 +117,7 @@ static int refuse_version(const struct lkg_judge *judge, const struct lkg_value 
                           struct lkg_report *report)
 {
         const struct lkg_value *value = lkg_map_get(doc, "apiVersion");
-        struct lkg_where where = lkg_where_of(value);
         const struct lkg_schema *schema = NULL;
-        char quoted[5 * 64 + 8];
         const char *text;
         size_t size;
         int r = lkg_schema_get(lkg_map_get_string(doc, "kind"), NULL, judge->config.release, &schema);
@@ -129,8 +125,8 @@ static int refuse_version(const struct lkg_judge *judge, const struct lkg_value 
         if (r < 0)
                 return r == -ENOENT ? refuse_kind(doc, report) : r;
         text = lkg_value_text(value, &size);
-        lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, &where,
-                       "apiVersion: %s is unknown for kind %s; want %s", lkg_quote(text, size, quoted),
+        lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(value),
+                       "apiVersion: %s is unknown for kind %s; want %s", LKG_QUOTE(lkg_span(text, size)),
                        lkg_schema_kind(schema), lkg_schema_api_version(schema));
         return -EBADMSG;
 }
@@ -145,7 +141,6 @@ static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value 
         const char *component = judge->config.component, *kind = lkg_map_get_string(doc, "kind");
         const char *version = lkg_map_get_string(doc, "apiVersion");
         LKG_CLEANUP(lkg_freep) char *words = component ? lkg_resembles(NULL, 0, 0, doc) : NULL;
-        struct lkg_where where = lkg_where_of(lkg_map_get(doc, "kind"));
         char quoted[2][5 * 64 + 8];
         size_t n = report->n_findings;
 
@@ -155,7 +150,7 @@ static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value 
                 if (strcmp(row->component, component) != 0 ||
                     (strcmp(row->kind, kind) == 0 && strcmp(row->api_version, version) == 0))
                         continue;
-                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, &where,
+                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(lkg_map_get(doc, "kind")),
                                "kind: %s of %s is not read by %s; want %s of %s (if another program "
                                "reads it, name the component otherwise, or set its kind and apiVersion)",
                                lkg_quote(kind, strlen(kind), quoted[0]),
@@ -172,14 +167,13 @@ static void note_foreign(const struct lkg_judge *judge, const struct lkg_value *
                          struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_freep) char *words = NULL;
-        struct lkg_where where = lkg_where_of(lkg_map_get(doc, "kind"));
 
         if (!judge->config.lint || strstr(lkg_map_get_string(doc, "apiVersion"), ".config.k8s.io/"))
                 return;
         words = lkg_resembles(NULL, 0, 0, doc);
         if (words)
                 lkg_report_add(
-                        report, LKG_NOTE, LKG_C_FOREIGN, &where,
+                        report, LKG_NOTE, LKG_C_FOREIGN, LKG_AT(lkg_map_get(doc, "kind")),
                         "no component that lkgfs knows reads this, so only its syntax was looked at; %s",
                         words);
 }
@@ -329,17 +323,17 @@ static void update_base(struct lkg_judge *judge, const struct lkg_candidate *can
  * A drop-in without kind and apiVersion, and without names that are certainly not a field: the component ignores
  * them, and a thousand drop-ins full of them would be merged a second time for nothing.
  */
-static struct lkg_value *known_member(const struct lkg_value *doc, const char *name, size_t size,
-                                      const struct lkg_value *member, void *userdata)
+static struct lkg_value *known_member(const struct lkg_value *doc, const struct lkg_member *m,
+                                      void *userdata)
 {
         const struct lkg_judge *judge = userdata;
-        struct lkg_span key = lkg_span(name, size);
 
         (void)doc;
-        return lkg_span_is(key, "apiVersion") || lkg_span_is(key, "kind") ||
-                               !lkg_node_member_folded(lkg_schema_root(judge->schema), name, size)
+        return lkg_span_is(m->key, "apiVersion") || lkg_span_is(m->key, "kind") ||
+                               !lkg_node_member_folded(lkg_schema_root(judge->schema), m->key.data,
+                                                       m->key.size)
                        ? NULL
-                       : lkg_value_ref((struct lkg_value *)member);
+                       : lkg_value_ref(m->value);
 }
 
 static void merge_layer(struct lkg_judge *judge, struct lkg_judged_layer *layer,
@@ -484,13 +478,12 @@ static void lose_split_stream(const struct lkg_judge *judge, struct lkg_value *o
                               struct lkg_report *report)
 {
         static const char path[] = "logging.options.text.splitStream";
-        struct lkg_where where = lkg_where_of(lkg_object_get(object, path));
 
         if (!lkg_object_bool(object, path))
                 return;
         if (judge->config.lint)
                 lkg_report_add(
-                        report, LKG_WARNING, LKG_F_LOST, &where,
+                        report, LKG_WARNING, LKG_F_LOST, LKG_AT(lkg_object_get(object, path)),
                         "%s: the kubelet forgets it when it parses its flags; use --log-text-split-stream",
                         path);
         lkg_object_set(object, path, NULL);

@@ -29,18 +29,17 @@ static bool over_base(enum lkg_layer_role role)
 static void report_case(const struct lint *lint, const struct lkg_schema_node *right, const char *name,
                         const struct lkg_value *value)
 {
-        struct lkg_where where = lkg_where_of(value);
         char quoted[5 * 64 + 8];
 
         (void)lkg_quote(name, strlen(name), quoted);
         if (over_base(lint->role))
-                lkg_report_add(lint->report, LKG_WARNING, LKG_F_WRONG_CASE, &where,
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_WRONG_CASE, LKG_AT(value),
                                "%s is taken for %s here, but not in a base, and which of two spellings wins "
                                "depends "
                                "on the alphabet; write %s",
                                quoted, right->field->path, right->name);
         else
-                lkg_report_add(lint->report, LKG_WARNING, LKG_F_WRONG_CASE, &where,
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_WRONG_CASE, LKG_AT(value),
                                "%s is ignored by the component; write %s", quoted, right->name);
 }
 
@@ -48,10 +47,9 @@ static void report_unknown(const struct lint *lint, const struct lkg_schema_node
                            const struct lkg_schema_node *other, const char *name,
                            const struct lkg_value *value)
 {
-        struct lkg_where where = lkg_where_of(value);
         unsigned release = lkg_schema_release(lint->schema);
         const struct lkg_schema_node *later = other ? lkg_node_member(other, name, strlen(name)) : NULL;
-        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_RELEASE_TEXT_MAX];
+        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX];
         struct lkg_nearest nearest;
         const char *best;
 
@@ -62,16 +60,16 @@ static void report_unknown(const struct lint *lint, const struct lkg_schema_node
         (void)lkg_quote(name, strlen(name), quoted);
         (void)lkg_release_text(release, now);
         if (later && later->field->since > release) {
-                lkg_report_add(lint->report, LKG_WARNING, LKG_F_NOT_IN_RELEASE, &where,
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_NOT_IN_RELEASE, LKG_AT(value),
                                "%s comes with %s and is ignored by %s", later->field->path,
-                               lkg_release_text(later->field->since, then), now);
+                               LKG_RELEASE_TEXT(later->field->since), now);
                 return;
         }
         lkg_nearest_init(&nearest, name);
         for (size_t i = 0; i < node->n_members; i++)
                 lkg_nearest_offer(&nearest, node->members[i]->name);
         best = lkg_nearest_best(&nearest);
-        lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, &where,
+        lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, LKG_AT(value),
                        "%s%s%s is not a field of %s in %s and is ignored by the component%s%s%s",
                        node->field->path, *node->field->path ? ": " : "", quoted,
                        lkg_schema_kind(lint->schema), now, best ? "; did you mean " : "", best ? best : "",
@@ -83,8 +81,6 @@ static void report_unknown(const struct lint *lint, const struct lkg_schema_node
 static void check_path(const struct lint *lint, const struct lkg_schema_node *node,
                        const struct lkg_value *value)
 {
-        struct lkg_where where = lkg_where_of(value);
-        char quoted[5 * 64 + 8];
         const char *text;
         size_t size;
 
@@ -95,45 +91,45 @@ static void check_path(const struct lint *lint, const struct lkg_schema_node *no
         if (size == 0 || *text == '/')
                 return;
         lkg_report_add(
-                lint->report, LKG_WARNING, LKG_F_RELATIVE_PATH_DROPIN, &where,
+                lint->report, LKG_WARNING, LKG_F_RELATIVE_PATH_DROPIN, LKG_AT(value),
                 "%s: %s is relative to the working directory of the component here (only the base's paths "
                 "are relative to its file); write the absolute path",
-                node->field->path, lkg_quote(text, size, quoted));
+                node->field->path, LKG_QUOTE(lkg_span(text, size)));
 }
 
 static void check_field(const struct lint *lint, const struct lkg_schema_node *node,
                         const struct lkg_value *value, const struct lkg_value *below)
 {
-        struct lkg_where where = lkg_where_of(value), before = lkg_where_of(below);
+        struct lkg_where before = lkg_where_of(below);
         bool is_null = lkg_value_type(value) == LKG_NULL;
         char place[LKG_ASIDE_MAX];
 
         if (node->field->deprecated)
-                lkg_report_add(lint->report, LKG_WARNING, LKG_F_DEPRECATED_FIELD, &where,
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_DEPRECATED_FIELD, LKG_AT(value),
                                "%s is deprecated: %s", node->field->path, node->field->deprecated);
         if (over_base(lint->role) && lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value) &&
             strcmp(node->field->path, "mergeDefaultEvictionSettings") == 0)
                 lkg_report_add(
-                        lint->report, LKG_WARNING, LKG_F_EVICTION_MERGE_DROPIN, &where,
+                        lint->report, LKG_WARNING, LKG_F_EVICTION_MERGE_DROPIN, LKG_AT(value),
                         "mergeDefaultEvictionSettings has no effect over the base, which the component "
                         "completes before it merges drop-ins; write it into the base");
         if (over_base(lint->role) && lkg_value_type(value) == LKG_MAP && lkg_value_size(value) == 0 &&
             (node->class == LKG_CLASS_MAP || node->class == LKG_CLASS_STRUCT))
                 lkg_report_add(
-                        lint->report, LKG_WARNING, LKG_F_EMPTY_MAP, &where,
+                        lint->report, LKG_WARNING, LKG_F_EMPTY_MAP, LKG_AT(value),
                         "%s: {} changes nothing: a map is merged key by key; remove the line, or name "
                         "what to change%s",
                         node->field->path,
                         strcmp(node->field->path, "evictionHard") == 0 ? " (a threshold of \"0%\" is off)"
                                                                        : "");
         if (is_null && over_base(lint->role) && strcmp(node->field->path, "evictionHard") == 0)
-                lkg_report_add(lint->report, LKG_WARNING, LKG_F_RESETS_EARLIER, &where,
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_RESETS_EARLIER, LKG_AT(value),
                                "evictionHard: null over the base leaves no threshold at all, not the "
                                "defaults, which the component adds to the base alone%s%s; name what to keep",
                                before.file ? "; an earlier layer set some" : "",
                                lkg_where_aside(&before, place));
         else if (is_null && below && lkg_value_type(below) != LKG_NULL)
-                lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
+                lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, LKG_AT(value),
                                "%s: null takes away what an earlier layer set%s; the default counts",
                                node->field->path, lkg_where_aside(&before, place));
         check_path(lint, node, value);
@@ -202,7 +198,7 @@ static void lint_map(const struct lint *lint, const struct lkg_schema_node *node
                         continue;
                 if (member)
                         lint_member(lint, member, latest, value,
-                                    has_below ? lkg_map_get_n(below, name, size) : NULL);
+                                    has_below ? lkg_map_find(below, lkg_span(name, size)) : NULL);
                 else if (folded)
                         lint_folded(lint, folded, latest, name, value);
                 else
@@ -243,15 +239,13 @@ static void check_reset(const struct lint *lint, const struct lkg_schema_node *n
                         const struct lkg_value *value, const struct lkg_value *earlier)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
-        char place[LKG_ASIDE_MAX];
 
         if (!is_nothing(node, value) || is_nothing(node, earlier))
                 return;
         lkg_render_json_compact(value, &text);
-        lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
+        lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, LKG_AT(value),
                        "%s: %s is as good as none and takes away what an earlier layer set%s%s",
-                       node->field->path, lkg_buf_text(&text), lkg_where_aside(&before, place),
+                       node->field->path, lkg_buf_text(&text), LKG_ASIDE(earlier),
                        node->def ? "; the default counts" : "");
 }
 
@@ -314,8 +308,7 @@ static void check_default(const struct lint *lint, const struct lkg_schema_node 
         const struct lkg_value *earlier = earlier_layer(value);
         const struct lkg_value *def =
                 lint->flag_base ? lkg_object_get(lint->flag_base, node->field->path) : NULL;
-        struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
-        char place[LKG_ASIDE_MAX];
+        struct lkg_where where = lkg_where_of(value);
 
         if (!def)
                 def = node->def;
@@ -336,7 +329,7 @@ static void check_default(const struct lint *lint, const struct lkg_schema_node 
         } else {
                 lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
                                "%s: %s, the default, takes back what an earlier layer set%s",
-                               node->field->path, text.data, lkg_where_aside(&before, place));
+                               node->field->path, text.data, LKG_ASIDE(earlier));
         }
 }
 
@@ -450,14 +443,13 @@ static void collect_ports(const struct lint *lint, const struct lkg_schema_node 
 /* Report at the field that a layer set, naming where the other one or the flag was set. */
 static void report_ports(const struct lint *lint, const struct port *a, const struct port *b)
 {
-        struct lkg_where at_a = lkg_where_of(a->value), at_b = lkg_where_of(b->value);
-        char place[LKG_ASIDE_MAX], flag_a[LKG_FLAG_NOTE_MAX], flag_b[LKG_FLAG_NOTE_MAX];
+        struct lkg_where at_b = lkg_where_of(b->value);
         bool first = !at_b.file;
 
-        lkg_report_add(lint->report, LKG_WARNING, LKG_F_PORT_TWICE, first ? &at_a : &at_b,
+        lkg_report_add(lint->report, LKG_WARNING, LKG_F_PORT_TWICE, first ? LKG_AT(a->value) : &at_b,
                        "%s%s%s and %s%s both want port %ld; give them different ones", a->node->field->path,
-                       lkg_flag_note(a->value, flag_a), first ? "" : lkg_where_aside(&at_a, place),
-                       b->node->field->path, lkg_flag_note(b->value, flag_b), a->number);
+                       LKG_FLAG_NOTE(a->value), first ? "" : LKG_ASIDE(a->value), b->node->field->path,
+                       LKG_FLAG_NOTE(b->value), a->number);
 }
 
 static void check_ports(const struct lint *lint, const struct lkg_value *object)
@@ -478,7 +470,6 @@ static void check_files(const struct lint *lint, const struct lkg_host *host,
         for (size_t i = 0; i < node->n_members; i++) {
                 const struct lkg_schema_node *member = node->members[i];
                 const struct lkg_value *value = lkg_map_get(object, member->name);
-                char quoted[5 * 64 + 8];
                 struct lkg_where where;
                 const char *text;
                 size_t size;
@@ -494,7 +485,7 @@ static void check_files(const struct lint *lint, const struct lkg_host *host,
                         continue;
                 lkg_report_add(lint->report, LKG_NOTE, LKG_F_NO_SUCH_FILE, &where,
                                "%s: %s does not exist on this node (yet?)", member->field->path,
-                               lkg_quote(text, size, quoted));
+                               LKG_QUOTE(lkg_span(text, size)));
         }
 }
 
@@ -504,15 +495,14 @@ static void check_ipvs(const struct lint *lint, const struct lkg_value *object)
         unsigned release = lkg_schema_release(lint->schema);
         static const char name[] = "KubeProxyIPVS";
         const struct lkg_gate_state *gate = lkg_gate_at(name, release);
-        struct lkg_where where = lkg_where_of(lkg_object_get(object, "mode"));
-        char text[LKG_RELEASE_TEXT_MAX];
 
         if (!lkg_schema_is_kubelet(lint->schema) && gate && gate->stage == LKG_GATE_DEPRECATED &&
             lkg_span_is(lkg_object_text(object, "mode"), "ipvs"))
                 lkg_report_add(
-                        lint->report, LKG_WARNING, LKG_F_DEPRECATED_FIELD, &where,
+                        lint->report, LKG_WARNING, LKG_F_DEPRECATED_FIELD,
+                        LKG_AT(lkg_object_get(object, "mode")),
                         "mode: ipvs is deprecated in %s and ends with the feature gate %s; move to nftables",
-                        lkg_release_text(release, text), name);
+                        LKG_RELEASE_TEXT(release), name);
 }
 
 void lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,

@@ -67,10 +67,8 @@ static void put_value(const struct lkg_schema *schema, const char *pointer, cons
 static void report_begins(const struct upgrade *u, const char *pointer, const char *name,
                           const struct lkg_value *value)
 {
-        struct lkg_where where = lkg_where_of(value);
-
         if (!lkg_schema_field(u->from, pointer) && lkg_schema_field(u->to, pointer))
-                lkg_report_add(u->report, LKG_NOTE, LKG_F_MEANING_CHANGES, &where,
+                lkg_report_add(u->report, LKG_NOTE, LKG_F_MEANING_CHANGES, LKG_AT(value),
                                "%s: without effect in %s, which does not have it, and counts in %s", name,
                                u->from_text, u->to_text);
 }

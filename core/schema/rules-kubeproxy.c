@@ -165,12 +165,12 @@ static void check_ipvs(const struct lkg_rules *rules)
 static bool check_cluster_cidr(const struct lkg_rules *rules, const struct lkg_value *value,
                                struct lkg_span part, struct lkg_cidr *ret)
 {
-        char reason[LKG_REFUSAL_MAX], piece[LKG_PIECE_MAX];
+        char reason[LKG_REFUSAL_MAX];
 
         if (lkg_cidr_parse(part.data, part.size, ret, reason) == 0)
                 return true;
-        lkg_breach(rules, LKG_F_BAD_FORMAT, "clusterCIDR", value, "is not right: %s: %s",
-                   lkg_piece(part, piece), reason);
+        lkg_breach(rules, LKG_F_BAD_FORMAT, "clusterCIDR", value, "is not right: %s: %s", LKG_PIECE(part),
+                   reason);
         return false;
 }
 

@@ -510,7 +510,7 @@ static const char *quote_field(const char *path, struct lkg_span text, char quot
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
 
         if (lkg_name_secrecy(path, strlen(path)) == LKG_PUBLIC)
-                return lkg_quote(text.data, text.size, quoted);
+                return LKG_QUOTE(text);
         (void)lkg_mask_url(text.data, text.size, &masked);
         return lkg_quote(lkg_buf_text(&masked), masked.size, quoted);
 }
@@ -519,10 +519,9 @@ static void advise(const struct lkg_rules *rules, const char *path, const struct
                    const char *consequence, const char *reason)
 {
         struct lkg_span text = lkg_text_of(value);
-        struct lkg_where where = lkg_where_of(value);
         char quoted[5 * 64 + 8];
 
-        lkg_report_add(rules->report, LKG_WARNING, LKG_F_BAD_FORMAT, &where,
+        lkg_report_add(rules->report, LKG_WARNING, LKG_F_BAD_FORMAT, LKG_AT(value),
                        "%s: %s is not right, and %s: %s", path, quote_field(path, text, quoted), consequence,
                        reason);
 }
@@ -552,16 +551,14 @@ static void check_cgroup_driver(const struct lkg_rules *rules)
 {
         const struct lkg_value *value = lkg_rule_get(rules, "cgroupDriver");
         struct lkg_span text = lkg_text_of(value);
-        struct lkg_where where = lkg_where_of(value);
-        char quoted[5 * 64 + 8];
 
         if (text.size == 0 || lkg_span_is(text, "systemd") || lkg_span_is(text, "cgroupfs"))
                 return;
         lkg_report_add(
-                rules->report, LKG_WARNING, LKG_F_WORD_UNKNOWN, &where,
+                rules->report, LKG_WARNING, LKG_F_WORD_UNKNOWN, LKG_AT(value),
                 "cgroupDriver: %s is not a driver, and the component takes it for cgroupfs unless the "
                 "container runtime names another; want systemd or cgroupfs",
-                lkg_quote(text.data, text.size, quoted));
+                LKG_QUOTE(text));
 }
 
 void lkg_rules_later(const struct lkg_rules *rules)

@@ -109,7 +109,6 @@ static bool is_secret(const struct lkg_rules *rules, const char *path)
 static const char *show(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
                         char buf[static SHOWN_MAX])
 {
-        char quoted[5 * 64 + 8];
         const char *text, *note = is_default(value) ? " (default)" : "";
         size_t size;
 
@@ -120,7 +119,7 @@ static const char *show(const struct lkg_rules *rules, const char *path, const s
         switch (lkg_value_type(value)) {
         case LKG_STRING:
                 text = lkg_value_text(value, &size);
-                (void)snprintf(buf, SHOWN_MAX, "%s%s", lkg_quote(text, size, quoted), note);
+                (void)snprintf(buf, SHOWN_MAX, "%s%s", LKG_QUOTE(lkg_span(text, size)), note);
                 return buf;
         case LKG_NUMBER:
                 text = lkg_value_text(value, &size);
@@ -169,15 +168,14 @@ static void say(const struct lkg_rules *rules, unsigned code, const struct lkg_v
                 const char *text)
 {
         bool warning = is_warning(rules, code, value);
-        struct lkg_where where = lkg_where_of(value);
 
-        lkg_report_add(rules->report, warning ? LKG_WARNING : LKG_ERROR, code, &where, "%s", text);
+        lkg_report_add(rules->report, warning ? LKG_WARNING : LKG_ERROR, code, LKG_AT(value), "%s", text);
 }
 
 void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
                 const struct lkg_value *value, const char *fmt, ...)
 {
-        char text[TEXT_MAX], rest[TEXT_MAX / 2], shown[SHOWN_MAX], flag[LKG_FLAG_NOTE_MAX];
+        char text[TEXT_MAX], rest[TEXT_MAX / 2], shown[SHOWN_MAX];
         va_list ap;
 
         if (in_doubt(rules, path))
@@ -185,7 +183,7 @@ void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
         va_start(ap, fmt);
         (void)vsnprintf(rest, sizeof(rest), fmt, ap);
         va_end(ap);
-        (void)snprintf(text, sizeof(text), "%s%s: %s %s", path, lkg_flag_note(value, flag),
+        (void)snprintf(text, sizeof(text), "%s%s: %s %s", path, LKG_FLAG_NOTE(value),
                        show(rules, path, value, shown), rest);
         say(rules, code, value, text);
 }
@@ -193,12 +191,11 @@ void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
 void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
                         const char *want)
 {
-        char text[TEXT_MAX], flag[LKG_FLAG_NOTE_MAX];
+        char text[TEXT_MAX];
 
         if (in_doubt(rules, path))
                 return;
-        (void)snprintf(text, sizeof(text), "%s%s: missing or empty; want %s", path, lkg_flag_note(at, flag),
-                       want);
+        (void)snprintf(text, sizeof(text), "%s%s: missing or empty; want %s", path, LKG_FLAG_NOTE(at), want);
         say(rules, LKG_F_REQUIRED, at, text);
 }
 
@@ -207,11 +204,9 @@ void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *p
 {
         const struct lkg_value *gates = lkg_object_get(rules->object, "featureGates");
         const struct lkg_value *off = gates ? lkg_map_get(gates, gate) : NULL;
-        struct lkg_where where = lkg_where_of(off);
-        char place[LKG_ASIDE_MAX], flag[LKG_FLAG_NOTE_MAX];
 
         lkg_breach(rules, code, path, value, "needs the feature gate %s, which is off%s%s; %s", gate,
-                   lkg_flag_note(off, flag), lkg_where_aside(&where, place), want);
+                   LKG_FLAG_NOTE(off), LKG_ASIDE(off), want);
 }
 
 /* The order of layers. Two drop-ins: see later_file(). */
@@ -262,16 +257,14 @@ void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const stru
                         const struct lkg_operand *b, const char *want)
 {
         const struct lkg_operand *main = is_later(a->value, b->value) ? a : b, *other = main == a ? b : a;
-        char text[TEXT_MAX], place[LKG_ASIDE_MAX], shown_main[SHOWN_MAX], shown_other[SHOWN_MAX],
-                flag[LKG_FLAG_NOTE_MAX], flag_other[LKG_FLAG_NOTE_MAX];
-        struct lkg_where where = lkg_where_of(other->value);
+        char text[TEXT_MAX], shown_main[SHOWN_MAX], shown_other[SHOWN_MAX];
 
         if (in_doubt(rules, a->path) || in_doubt(rules, b->path))
                 return;
         (void)snprintf(text, sizeof(text), "%s%s: %s %s %s%s %s%s%s%s", main->path,
-                       lkg_flag_note(main->value, flag), show(rules, main->path, main->value, shown_main),
-                       main->says, other->path, lkg_flag_note(other->value, flag_other),
-                       show(rules, other->path, other->value, shown_other), lkg_where_aside(&where, place),
+                       LKG_FLAG_NOTE(main->value), show(rules, main->path, main->value, shown_main),
+                       main->says, other->path, LKG_FLAG_NOTE(other->value),
+                       show(rules, other->path, other->value, shown_other), LKG_ASIDE(other->value),
                        want ? "; " : "", want ? want : "");
         say(rules, code, main->value, text);
 }
@@ -280,10 +273,9 @@ const char *lkg_rule_key_path(const char *path, const char *key, size_t size,
                               char buf[static LKG_RULE_PATH_MAX])
 {
         static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
-        char quoted[5 * 64 + 8];
         bool simple = size > 0 && size <= LKG_QUOTE_MAX && strspn(key, plain) == size;
 
-        (void)snprintf(buf, LKG_RULE_PATH_MAX, "%s.%s", path, simple ? key : lkg_quote(key, size, quoted));
+        (void)snprintf(buf, LKG_RULE_PATH_MAX, "%s.%s", path, simple ? key : LKG_QUOTE(lkg_span(key, size)));
         return buf;
 }
 

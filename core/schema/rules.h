@@ -139,6 +139,8 @@ struct lkg_operand {
 #define LKG_FLAG_NOTE_MAX 96
 /** lkg_flag_note() - ` (--flag)` if the command line set it, else nothing. Return: @buf. */
 const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLAG_NOTE_MAX]);
+#define LKG_FLAG_NOTE(value) \
+        lkg_flag_note(value, (char[LKG_FLAG_NOTE_MAX]){ 0 }) /* until the end of the block */
 
 /**
  * lkg_breach_gate() - report a value that needs a feature gate, and where a layer has turned the gate off.

@@ -33,7 +33,6 @@ static bool is_rounded(const struct compare *c, const struct lkg_schema_node *no
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL, *rounded = NULL;
-        struct lkg_where where = lkg_where_of(wanted);
 
         if (!wanted || !got || strcmp(node->field->path, "reservedMemory") != 0)
                 return false;
@@ -43,7 +42,7 @@ static bool is_rounded(const struct compare *c, const struct lkg_schema_node *no
                 lkg_typed_decode(lkg_schema_root(c->judge->schema), object, LKG_TYPED_ROUND, &scratch, NULL);
         if (!lkg_value_equal(lkg_object_get(rounded, node->field->path), got))
                 return false;
-        lkg_report_add(c->report, LKG_NOTE, LKG_F_ROUNDED, &where,
+        lkg_report_add(c->report, LKG_NOTE, LKG_F_ROUNDED, LKG_AT(wanted),
                        "%s: what is finer than 1m is rounded up to 1m, because it is served in one file; "
                        "write a whole number",
                        node->field->path);
@@ -67,21 +66,20 @@ static void say(const struct compare *c, const struct lkg_schema_node *node, con
                 const struct lkg_value *got)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf a = LKG_BUF_INIT, b = LKG_BUF_INIT;
-        struct lkg_where where = lkg_where_of(wanted);
 
         /* A path that was made absolute is expected. */
         if (node->field->flags & (LKG_FIELD_RESOLVED | LKG_FIELD_SECRET))
                 return;
         if (strcmp(node->field->path, LKG_EVICTION_MERGE) == 0 && !(wanted && lkg_value_bool(wanted))) {
                 lkg_report_add(
-                        c->report, LKG_NOTE, LKG_F_VALUE_ADDED, &where,
+                        c->report, LKG_NOTE, LKG_F_VALUE_ADDED, LKG_AT(wanted),
                         "%s: false is served: the component completes evictionHard in the base, before "
                         "it merges drop-ins, and with this file alone it would do so behind them",
                         node->field->path);
                 return;
         }
         lkg_report_add(
-                c->report, LKG_NOTE, LKG_F_VALUE_ADDED, &where,
+                c->report, LKG_NOTE, LKG_F_VALUE_ADDED, LKG_AT(wanted),
                 "%s: %.200s is served explicitly: the component comes to it because it completes the base "
                 "before it merges drop-ins, and with this file alone it would come to %.200s",
                 node->field->path, show(node, wanted, &a), show(node, got, &b));
@@ -181,25 +179,20 @@ static size_t compare_once(const struct lkg_judge *judge, const struct lkg_value
         return c.n_differences;
 }
 
-static bool is_other_spelling(const char *key, size_t size)
-{
-        for (size_t i = 0; i < LKG_HEADER_FIELDS; i++)
-                if (lkg_merge_key_folds(lkg_header_fields[i], key, size) &&
-                    (size != strlen(lkg_header_fields[i]) || memcmp(key, lkg_header_fields[i], size) != 0))
-                        return true;
-        return false;
-}
-
 /*
  * A drop-in's `apiversion` is an unknown field; in the one file that the kubelet reads it would be the
  * header, because names match in any case there.
  */
-static struct lkg_value *without_spelling(const struct lkg_value *doc, const char *key, size_t size,
-                                          const struct lkg_value *member, void *userdata)
+static struct lkg_value *without_spelling(const struct lkg_value *doc, const struct lkg_member *m,
+                                          void *userdata)
 {
         (void)doc;
         (void)userdata;
-        return is_other_spelling(key, size) ? NULL : lkg_value_ref((struct lkg_value *)member);
+        for (size_t i = 0; i < LKG_HEADER_FIELDS; i++)
+                if (lkg_merge_key_folds(lkg_header_fields[i], m->key.data, m->key.size) &&
+                    !lkg_span_is(m->key, lkg_header_fields[i]))
+                        return NULL;
+        return lkg_value_ref(m->value);
 }
 
 int lkg_serve(const struct lkg_judge *judge, const struct lkg_value *merged, const struct lkg_value *object,

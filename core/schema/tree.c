@@ -50,6 +50,28 @@ static const struct scalar scalars[] = {
         { "struct", LKG_CLASS_STRUCT, 0, 0 },
 };
 
+#define TAKES(type) (1u << LKG_##type)
+
+const struct lkg_class_row lkg_classes[] = {
+        [LKG_CLASS_BOOL] = { "true or false", TAKES(BOOL), NULL, { "boolean" } },
+        [LKG_CLASS_STRING] = { "a string", TAKES(STRING), "", { "string" } },
+        [LKG_CLASS_INT] = { "an integer", TAKES(NUMBER), "0", { "integer" } },
+        [LKG_CLASS_FLOAT] = { "a number", TAKES(NUMBER), "0", { "number" } },
+        [LKG_CLASS_DURATION] = { "a duration such as \"1m30s\"", TAKES(STRING), "0s", { "string" } },
+        [LKG_CLASS_FLUSH] = { "a duration such as \"5s\" (or an integer of nanoseconds)",
+                              TAKES(STRING) | TAKES(NUMBER),
+                              "0",
+                              { "string", "integer" } },
+        [LKG_CLASS_QUANTITY] = { "a quantity such as \"512Mi\"",
+                                 TAKES(STRING) | TAKES(NUMBER),
+                                 "0",
+                                 { "string", "number" } },
+        [LKG_CLASS_TIME] = { "a time such as \"2026-01-31T12:00:00Z\"", TAKES(STRING), NULL, { "string" } },
+        [LKG_CLASS_STRUCT] = { "a map of fields", TAKES(MAP), NULL, { "object" } },
+        [LKG_CLASS_LIST] = { "a list", TAKES(LIST), NULL, { "array" } },
+        [LKG_CLASS_MAP] = { "a map", TAKES(MAP), NULL, { "object" } },
+};
+
 static void node_free(struct lkg_schema_node *node)
 {
         if (!node)

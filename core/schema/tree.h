@@ -23,6 +23,15 @@ enum lkg_class {
         LKG_CLASS_MAP,
 };
 
+/* What is known of all types of a class. */
+struct lkg_class_row {
+        const char *wanted;  /* in messages */
+        unsigned takes;      /* a bit for each enum lkg_type that a document may have there */
+        const char *zero;    /* the text of its zero value; NULL = it has none */
+        const char *json[2]; /* types of JSON Schema, beside null */
+};
+extern const struct lkg_class_row lkg_classes[];
+
 #define LKG_NODE_NUMBER_MAX 0x7fffu
 
 struct lkg_schema_node {

@@ -101,15 +101,13 @@ static struct lkg_value *encode_struct(const struct lkg_schema_node *node, const
         return made ? made : lkg_value_new_map(NULL, 0, 0);
 }
 
-static struct lkg_value *encode_item(const struct lkg_value *list, const char *key, size_t size,
-                                     const struct lkg_value *member, void *userdata)
+static struct lkg_value *encode_item(const struct lkg_value *list, const struct lkg_member *m,
+                                     void *userdata)
 {
         static const struct said nothing = { 0 };
 
         (void)list;
-        (void)key;
-        (void)size;
-        return encode_struct(userdata, member, &nothing);
+        return encode_struct(userdata, m->value, &nothing);
 }
 
 static struct lkg_value *encode_list(const struct lkg_schema_node *node, const struct lkg_value *value)
@@ -144,11 +142,7 @@ struct lkg_value *lkg_typed_encode(const struct lkg_schema_node *root, const str
                                    const struct lkg_value *zeros, const struct lkg_value *doc)
 {
         const struct said said = { zeros, doc };
-        struct lkg_value *encoded = encode_struct(root, object, &said), *copy;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *encoded = encode_struct(root, object, &said);
 
-        if (encoded != object)
-                return encoded;
-        copy = lkg_value_clone_shallow(object);
-        lkg_value_unref(encoded);
-        return copy;
+        return encoded == object ? lkg_value_clone_shallow(object) : LKG_STEAL(encoded);
 }

@@ -12,7 +12,7 @@ const struct lkg_value *lkg_object_get(const struct lkg_value *object, const cha
         const char *dot;
 
         while (object && lkg_value_type(object) == LKG_MAP && (dot = strchr(path, '.'))) {
-                object = lkg_map_get_n(object, path, (size_t)(dot - path));
+                object = lkg_map_find(object, lkg_span(path, (size_t)(dot - path)));
                 path = dot + 1;
         }
         return object && lkg_value_type(object) == LKG_MAP ? lkg_map_get(object, path) : NULL;
@@ -86,7 +86,7 @@ int64_t lkg_value_duration(const struct lkg_value *value)
  */
 static struct lkg_value *own_member(struct lkg_value *map, const char *key, size_t size)
 {
-        struct lkg_value *was = lkg_map_get_n(map, key, size), *mine;
+        struct lkg_value *was = lkg_map_find(map, lkg_span(key, size)), *mine;
 
         mine = was && lkg_value_type(was) == LKG_MAP ? lkg_value_clone_shallow(was)
                                                      : lkg_value_new_map(lkg_value_source_mut(map), 0, 0);
@@ -102,7 +102,7 @@ void lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value
         for (; (dot = strchr(path, '.')); path = dot + 1) {
                 size_t size = (size_t)(dot - path);
 
-                if (!item && !lkg_map_get_n(map, path, size))
+                if (!item && !lkg_map_find(map, lkg_span(path, size)))
                         return;
                 map = own_member(map, path, size);
         }

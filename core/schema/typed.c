@@ -31,6 +31,17 @@ struct decode {
         size_t n_misfits;
 };
 
+/* A value that is being decoded. */
+struct spot {
+        struct decode *d;
+        const struct lkg_schema_node *node;
+        const struct lkg_value *value;
+        const struct lkg_value *
+                before; /* what an earlier spelling of the field set there, which Go decodes into; NULL = nothing */
+        bool item; /* of a list or map */
+        const struct step *step;
+};
+
 /* Is it below a field whose members are credentials? */
 static bool is_below_secret(const struct step *step)
 {
@@ -96,44 +107,28 @@ static void note_unread(struct decode *d, const char *path, const struct lkg_val
 }
 
 /* Return: NULL. */
-LKG_PRINTF(6, 7)
-static struct lkg_value *misfit(struct decode *d, const struct lkg_schema_node *node,
-                                const struct lkg_value *value, const struct step *step, unsigned code,
-                                const char *fmt, ...)
+LKG_PRINTF(3, 4)
+static struct lkg_value *misfit(const struct spot *at, unsigned code, const char *fmt, ...)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        struct lkg_where where = lkg_where_of(value);
         char quoted[5 * 64 + 8], why[256];
         va_list ap;
 
         va_start(ap, fmt);
         (void)vsnprintf(why, sizeof(why), fmt, ap);
         va_end(ap);
-        format_path(step, &path);
-        lkg_report_add(d->report, LKG_ERROR, code, &where, "%s: %s %s",
-                       path.size ? lkg_buf_text(&path) : "the document", shown(node, value, quoted), why);
-        d->n_misfits++;
-        note_unread(d, lkg_buf_text(&path), value);
+        format_path(at->step, &path);
+        lkg_report_add(at->d->report, LKG_ERROR, code, LKG_AT(at->value), "%s: %s %s",
+                       path.size ? lkg_buf_text(&path) : "the document", shown(at->node, at->value, quoted),
+                       why);
+        at->d->n_misfits++;
+        note_unread(at->d, lkg_buf_text(&path), at->value);
         return NULL;
 }
 
-static const char *wanted(const struct lkg_schema_node *node)
+static const char *wanted(const struct spot *at)
 {
-        static const char *const words[] = {
-                [LKG_CLASS_BOOL] = "true or false",
-                [LKG_CLASS_STRING] = "a string",
-                [LKG_CLASS_INT] = "an integer",
-                [LKG_CLASS_FLOAT] = "a number",
-                [LKG_CLASS_DURATION] = "a duration such as \"1m30s\"",
-                [LKG_CLASS_FLUSH] = "a duration such as \"5s\" (or an integer of nanoseconds)",
-                [LKG_CLASS_QUANTITY] = "a quantity such as \"512Mi\"",
-                [LKG_CLASS_TIME] = "a time such as \"2026-01-31T12:00:00Z\"",
-                [LKG_CLASS_STRUCT] = "a map of fields",
-                [LKG_CLASS_LIST] = "a list",
-                [LKG_CLASS_MAP] = "a map",
-        };
-
-        return words[node->class];
+        return lkg_classes[at->node->class].wanted;
 }
 
 /* Quotes are the mistake only if the same text without them would be valid. */
@@ -172,28 +167,23 @@ static const char *hint(const struct lkg_schema_node *node, const struct lkg_val
         return "";
 }
 
-static struct lkg_value *wrong_type(struct decode *d, const struct lkg_schema_node *node,
-                                    const struct lkg_value *value, const struct step *step)
+static struct lkg_value *wrong_type(const struct spot *at)
 {
-        enum lkg_type type = lkg_value_type(value);
+        enum lkg_type type = lkg_value_type(at->value);
 
         if (type == LKG_LIST || type == LKG_MAP) /* which is shown as just that */
-                return misfit(d, node, value, step, LKG_F_WRONG_TYPE, "where %s is wanted%s", wanted(node),
-                              hint(node, value));
-        return misfit(d, node, value, step, LKG_F_WRONG_TYPE, "is a %s where %s is wanted%s",
-                      lkg_type_name(type), wanted(node), hint(node, value));
+                return misfit(at, LKG_F_WRONG_TYPE, "where %s is wanted%s", wanted(at),
+                              hint(at->node, at->value));
+        return misfit(at, LKG_F_WRONG_TYPE, "is a %s where %s is wanted%s", lkg_type_name(type), wanted(at),
+                      hint(at->node, at->value));
 }
 
-static struct lkg_value *wrong_value(struct decode *d, const struct lkg_schema_node *node,
-                                     const struct lkg_value *value, const struct step *step, const char *why)
+static struct lkg_value *wrong_value(const struct spot *at, const char *why)
 {
-        enum lkg_type type = lkg_value_type(value);
-        struct lkg_span text = { "", 0 };
+        struct lkg_span text;
 
-        if (type == LKG_STRING || type == LKG_NUMBER)
-                text.data = lkg_value_text(value, &text.size);
-        return misfit(d, node, value, step, LKG_F_NOT_FITTING, "is not %s: %s", wanted(node),
-                      lkg_reason(text, why));
+        text.data = lkg_value_text(at->value, &text.size);
+        return misfit(at, LKG_F_NOT_FITTING, "is not %s: %s", wanted(at), lkg_reason(text, why));
 }
 
 /* Make a value with the same position and history, and another text, unless its text is already canonical. */
@@ -214,29 +204,24 @@ struct lkg_value *lkg_typed_canonical(const struct lkg_value *value, enum lkg_ty
 
 /* ---- scalars: the value in normal form, one reference; NULL: it is zero, or does not fit ---- */
 
-static bool keeps_zero(const struct lkg_schema_node *node, bool item)
+static bool keeps_zero(const struct spot *at)
 {
-        return node->pointer || item;
+        return at->node->pointer || at->item;
 }
 
-static struct lkg_value *decode_bool(struct decode *d, const struct lkg_schema_node *node,
-                                     const struct lkg_value *value, const struct step *step, bool item)
+static struct lkg_value *unchanged(const struct spot *at)
 {
-        if (lkg_value_type(value) != LKG_BOOL)
-                return wrong_type(d, node, value, step);
-        return lkg_value_bool(value) || keeps_zero(node, item) ? lkg_value_ref((struct lkg_value *)value)
-                                                               : NULL;
+        return lkg_value_ref((struct lkg_value *)at->value);
 }
 
-static struct lkg_value *decode_string(struct decode *d, const struct lkg_schema_node *node,
-                                       const struct lkg_value *value, const struct step *step, bool item)
+static struct lkg_value *decode_bool(const struct spot *at)
 {
-        size_t size;
+        return lkg_value_bool(at->value) || keeps_zero(at) ? unchanged(at) : NULL;
+}
 
-        if (lkg_value_type(value) != LKG_STRING)
-                return wrong_type(d, node, value, step);
-        (void)lkg_value_text(value, &size);
-        return size > 0 || keeps_zero(node, item) ? lkg_value_ref((struct lkg_value *)value) : NULL;
+static struct lkg_value *decode_string(const struct spot *at)
+{
+        return lkg_text_of(at->value).size > 0 || keeps_zero(at) ? unchanged(at) : NULL;
 }
 
 /* Is the text an integer in canonical form: no sign but '-', no leading zero? */
@@ -257,187 +242,158 @@ static int integer(const char *number, intmax_t *ret)
         return *end != '\0' ? -EINVAL : errno == ERANGE ? -ERANGE : 0;
 }
 
-static struct lkg_value *decoded_integer(const struct lkg_value *value, intmax_t n)
+static struct lkg_value *decoded_integer(const struct spot *at, intmax_t n)
 {
         char text[24];
 
-        if (is_plain_int(lkg_value_text(value, NULL)))
-                return lkg_value_ref((struct lkg_value *)value);
+        if (n == 0 && !keeps_zero(at))
+                return NULL;
+        if (is_plain_int(lkg_value_text(at->value, NULL)))
+                return unchanged(at);
         (void)snprintf(text, sizeof(text), "%jd", n);
-        return lkg_typed_canonical(value, LKG_NUMBER, text);
+        return lkg_typed_canonical(at->value, LKG_NUMBER, text);
 }
 
-static struct lkg_value *decode_int(struct decode *d, const struct lkg_schema_node *node,
-                                    const struct lkg_value *value, const struct step *step, bool item)
+static struct lkg_value *decode_int(const struct spot *at)
 {
-        const char *number = lkg_value_text(value, NULL);
+        const struct lkg_schema_node *node = at->node;
+        const char *number = lkg_value_text(at->value, NULL);
         intmax_t n;
-        int r;
+        int r = integer(number, &n);
 
-        if (lkg_value_type(value) != LKG_NUMBER)
-                return wrong_type(d, node, value, step);
-        r = integer(number, &n);
         if (r == -EINVAL)
-                return misfit(d, node, value, step, LKG_F_NOT_FITTING,
-                              "is not an integer; write it without fraction and "
-                              "exponent");
+                return misfit(at, LKG_F_NOT_FITTING,
+                              "is not an integer; write it without fraction and exponent");
         if (r < 0 || n < node->min || n > node->max || (node->min == 0 && *number == '-'))
-                return misfit(d, node, value, step, LKG_F_NOT_FITTING,
+                return misfit(at, LKG_F_NOT_FITTING,
                               "does not fit %s; it must be from %" PRId64 " to %" PRId64, node->go,
                               node->min, node->max);
-        return n != 0 || keeps_zero(node, item) ? decoded_integer(value, n) : NULL;
+        return decoded_integer(at, n);
 }
 
-static struct lkg_value *decode_float(struct decode *d, const struct lkg_schema_node *node,
-                                      const struct lkg_value *value, const struct step *step, bool item)
+/* The shortest digits that give this float32 back. */
+static double shortest_single(double n)
+{
+        char digits[64];
+
+        for (int precision = 1; precision < 10; precision++) {
+                (void)snprintf(digits, sizeof(digits), "%.*e", precision - 1, n);
+                if ((double)strtof(digits, NULL) == n)
+                        break;
+        }
+        return strtod(digits, NULL);
+}
+
+static struct lkg_value *decode_float(const struct spot *at)
 {
         char text[LKG_NUMBER_TEXT_MAX];
-        const char *number = lkg_value_text(value, NULL);
-        double n;
+        const char *number = lkg_value_text(at->value, NULL);
+        bool single = at->node->single;
+        double n = single ? (double)strtof(number, NULL) : strtod(number, NULL),
+               max = single ? (double)__FLT_MAX__ : __DBL_MAX__;
 
-        if (lkg_value_type(value) != LKG_NUMBER)
-                return wrong_type(d, node, value, step);
-        n = node->single ? (double)strtof(number, NULL) : strtod(number, NULL);
-        if (n > __DBL_MAX__ || n < -__DBL_MAX__ || (node->single && (n > __FLT_MAX__ || n < -__FLT_MAX__)))
-                return misfit(d, node, value, step, LKG_F_NOT_FITTING, "does not fit %s", node->go);
-        if (n == 0 && !keeps_zero(node, item))
+        if (n > max || n < -max)
+                return misfit(at, LKG_F_NOT_FITTING, "does not fit %s", at->node->go);
+        if (n == 0 && !keeps_zero(at))
                 return NULL;
-        if (node->single) { /* the shortest digits that give this float32 back */
-                char digits[64];
-
-                for (int precision = 1; precision < 10; precision++) {
-                        (void)snprintf(digits, sizeof(digits), "%.*e", precision - 1, n);
-                        if ((double)strtof(digits, NULL) == n)
-                                break;
-                }
-                n = strtod(digits, NULL);
-        }
-        lkg_float_json(n, text);
-        return lkg_typed_canonical(value, LKG_NUMBER, text);
+        lkg_float_json(single ? shortest_single(n) : n, text);
+        return lkg_typed_canonical(at->value, LKG_NUMBER, text);
 }
 
-static struct lkg_value *decode_duration(struct decode *d, const struct lkg_schema_node *node,
-                                         const struct lkg_value *value, const struct step *step, bool item)
+static struct lkg_value *decode_duration(const struct spot *at)
 {
         char text[LKG_DURATION_MAX], why[LKG_REFUSAL_MAX];
-        size_t size;
-        const char *given = lkg_value_text(value, &size);
+        struct lkg_span given = lkg_text_of(at->value);
         int64_t ns;
 
-        if (lkg_value_type(value) != LKG_STRING)
-                return wrong_type(d, node, value, step);
-        if (lkg_duration_parse(given, size, &ns, why) < 0)
-                return wrong_value(d, node, value, step, why);
-        if (ns == 0 && !keeps_zero(node, item))
+        if (lkg_duration_parse(given.data, given.size, &ns, why) < 0)
+                return wrong_value(at, why);
+        if (ns == 0 && !keeps_zero(at))
                 return NULL;
         (void)lkg_duration_format(ns, text);
-        return lkg_typed_canonical(value, LKG_STRING, text);
+        return lkg_typed_canonical(at->value, LKG_STRING, text);
 }
 
-static struct lkg_value *decode_flush(struct decode *d, const struct lkg_schema_node *node,
-                                      const struct lkg_value *value, const struct step *step)
+static struct lkg_value *decode_flush(const struct spot *at)
 {
         intmax_t n;
 
-        if (lkg_value_type(value) != LKG_NUMBER)
-                return decode_duration(d, node, value, step, false);
-        if (integer(lkg_value_text(value, NULL), &n) < 0)
-                return wrong_value(d, node, value, step, "an integer of nanoseconds must fit 64 bits");
-        return n == 0 ? NULL : decoded_integer(value, n);
+        if (lkg_value_type(at->value) != LKG_NUMBER)
+                return decode_duration(at);
+        if (integer(lkg_value_text(at->value, NULL), &n) < 0)
+                return wrong_value(at, "an integer of nanoseconds must fit 64 bits");
+        return decoded_integer(at, n);
 }
 
 /*
  * A quantity in a map is kept in printed form. A quantity in a field keeps its text until it is printed,
  * because printing changes some values (`1000E` prints as `1`), and rules apply to the value that was read.
  */
-static struct lkg_value *decode_quantity(struct decode *d, const struct lkg_schema_node *node,
-                                         const struct lkg_value *value, const struct step *step, bool item)
+static struct lkg_value *decode_quantity(const struct spot *at)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         char why[LKG_REFUSAL_MAX];
         struct lkg_span given;
 
-        if (lkg_value_type(value) != LKG_STRING && lkg_value_type(value) != LKG_NUMBER)
-                return wrong_type(d, node, value, step);
-        given.data = lkg_value_text(value, &given.size);
+        given.data = lkg_value_text(at->value, &given.size);
         given = lkg_quantity_trim(given.data, given.size);
         if (lkg_quantity_parse(given.data, given.size, &quantity, why) < 0)
-                return wrong_value(d, node, value, step, why);
-        if (item && d->flags & LKG_TYPED_ROUND)
+                return wrong_value(at, why);
+        if (at->item && at->d->flags & LKG_TYPED_ROUND)
                 lkg_quantity_round(&quantity, -3);
-        if (item)
+        if (at->item)
                 lkg_quantity_text(&quantity, given, &text);
         else
                 lkg_buf_append(&text, given.data, given.size);
-        return lkg_typed_canonical(value, LKG_STRING, lkg_buf_text(&text));
+        return lkg_typed_canonical(at->value, LKG_STRING, lkg_buf_text(&text));
 }
 
 /* metav1.Time: RFC 3339; the kubelet refuses any taint that has one, so only its form matters. */
-static struct lkg_value *decode_time(struct decode *d, const struct lkg_schema_node *node,
-                                     const struct lkg_value *value, const struct step *step)
+static struct lkg_value *decode_time(const struct spot *at)
 {
         struct tm tm = { 0 };
-        const char *rest;
+        const char *rest = strptime(lkg_value_text(at->value, NULL), "%Y-%m-%dT%H:%M:%S", &tm);
 
-        if (lkg_value_type(value) != LKG_STRING)
-                return wrong_type(d, node, value, step);
-        rest = strptime(lkg_value_text(value, NULL), "%Y-%m-%dT%H:%M:%S", &tm);
-        if (!rest || (*rest != 'Z' && *rest != '+' && *rest != '-' && *rest != '.'))
-                return wrong_value(d, node, value, step, "RFC 3339 wants date, T, time and zone");
-        return lkg_value_ref((struct lkg_value *)value);
+        return rest && *rest && strchr("Z+-.", *rest)
+                       ? unchanged(at)
+                       : wrong_value(at, "RFC 3339 wants date, T, time and zone");
 }
 
 /* ---- collections ---- */
 
-static struct lkg_value *decode_value(struct decode *d, const struct lkg_schema_node *node,
-                                      const struct lkg_value *value, const struct lkg_value *before,
-                                      bool item, const struct step *step);
+static struct lkg_value *decode_value(const struct spot *at);
 
 struct lkg_value *lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at)
 {
         struct lkg_source *source = at ? lkg_value_source_mut(at) : NULL;
         unsigned line = at ? lkg_value_line(at) : 0, column = at ? lkg_value_column(at) : 0;
+        const char *text = lkg_classes[node->class].zero;
 
         switch (node->class) {
         case LKG_CLASS_BOOL:
                 return lkg_value_new_bool(false, source, line, column);
-        case LKG_CLASS_STRING:
-                return lkg_value_new_string("", 0, source, line, column);
         case LKG_CLASS_INT:
         case LKG_CLASS_FLOAT:
         case LKG_CLASS_FLUSH:
-                return lkg_value_new_number("0", source, line, column);
-        case LKG_CLASS_DURATION:
-                return lkg_value_new_string("0s", 2, source, line, column);
-        case LKG_CLASS_QUANTITY:
-                return lkg_value_new_string("0", 1, source, line, column);
+                return lkg_value_new_number(text, source, line, column);
         case LKG_CLASS_STRUCT:
                 return lkg_value_new_map(source, line, column);
+        case LKG_CLASS_STRING:
+        case LKG_CLASS_DURATION:
+        case LKG_CLASS_QUANTITY:
         case LKG_CLASS_TIME:
         case LKG_CLASS_LIST:
         case LKG_CLASS_MAP:
                 break;
         }
-        return lkg_value_new_null(source, line, column);
+        return text ? lkg_value_new_string(text, strlen(text), source, line, column)
+                    : lkg_value_new_null(source, line, column);
 }
 
 static bool is_nilable(const struct lkg_schema_node *node)
 {
         return node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
-}
-
-/* @before: what an earlier spelling of the field set there; NULL = nothing. Go decodes into it. */
-static struct lkg_value *decode_item(struct decode *d, const struct lkg_schema_node *node,
-                                     const struct lkg_value *value, struct lkg_value *before,
-                                     const struct step *step)
-{
-        struct lkg_value *made = decode_value(d, node, value, before, true, step);
-
-        if (made)
-                return made;
-        return before && !is_nilable(node) ? lkg_value_ref(before) /* null leaves it unchanged */
-                                           : lkg_typed_zero(node, value);
 }
 
 /*
@@ -462,150 +418,133 @@ static bool can_round(const struct lkg_schema_node *node)
         return node->item && (node->item->class == LKG_CLASS_QUANTITY || can_round(node->item));
 }
 
-/* A list or map that is being decoded. */
-struct inside {
-        struct decode *d;
-        const struct lkg_schema_node *node; /* of its items; the struct itself */
-        const struct lkg_value *before;     /* a list */
-        struct step at;
-};
-
-static struct lkg_value *decode_next(const struct lkg_value *value, const char *key, size_t size,
-                                     const struct lkg_value *member, void *userdata)
+/* The member of a list, map or struct as a step below it. */
+static struct step step_to(const struct spot *at, const struct lkg_member *m)
 {
-        struct inside *in = userdata;
-        struct lkg_value *before = in->before ? lkg_list_get(in->before, in->at.index) : NULL, *made;
-
-        (void)value;
-        in->at.name = key;
-        in->at.size = size;
-        made = decode_item(in->d, in->node, member, before, &in->at);
-        in->at.index++;
-        return made;
+        return (struct step){ at->step, m->key.data, m->key.size, m->i };
 }
 
-static struct lkg_value *decode_list(struct decode *d, const struct lkg_schema_node *node,
-                                     const struct lkg_value *value, const struct lkg_value *before,
-                                     const struct step *step)
+static struct lkg_value *decode_item(const struct lkg_value *value, const struct lkg_member *m,
+                                     void *userdata)
 {
-        struct inside in = { d, node->item, before, { .up = step } };
-        size_t n_before = d->n_misfits;
+        const struct spot *around = userdata;
+        const struct step step = step_to(around, m);
+        struct lkg_value *before = around->before && lkg_value_type(value) == LKG_LIST
+                                           ? lkg_list_get(around->before, m->i)
+                                           : NULL;
+        const struct spot at = { around->d, around->node->item, m->value, before, true, &step };
+        struct lkg_value *made = decode_value(&at);
+
+        if (made)
+                return made;
+        return before && !is_nilable(at.node) ? lkg_value_ref(before) /* null leaves it unchanged */
+                                              : lkg_typed_zero(at.node, m->value);
+}
+
+static struct lkg_value *decode_list(const struct spot *at)
+{
+        size_t n_before = at->d->n_misfits;
         struct lkg_value *list;
 
-        if (lkg_value_type(value) != LKG_LIST)
-                return wrong_type(d, node, value, step);
-        if (!before && lkg_typed_is_stamped(node, value, 0))
-                return lkg_value_ref((struct lkg_value *)value);
-        list = lkg_value_rewrite(value, decode_next, &in);
+        if (!at->before && lkg_typed_is_stamped(at->node, at->value, 0))
+                return unchanged(at);
+        list = lkg_value_rewrite(at->value, decode_item, (void *)at);
         /* A value that is normal with rounding is normal without it, but not the reverse. */
-        if (!before && list == value && d->n_misfits == n_before &&
-            (d->flags & LKG_TYPED_ROUND || !can_round(node)))
-                lkg_list_stamp(value, node->number);
+        if (!at->before && list == at->value && at->d->n_misfits == n_before &&
+            (at->d->flags & LKG_TYPED_ROUND || !can_round(at->node)))
+                lkg_list_stamp(at->value, at->node->number);
         return list;
 }
 
-static struct lkg_value *decode_map(struct decode *d, const struct lkg_schema_node *node,
-                                    const struct lkg_value *value, const struct lkg_value *before,
-                                    const struct step *step)
+static struct lkg_value *decode_map(const struct spot *at)
 {
-        struct inside in = { d, node->item, NULL, { .up = step } };
-        struct lkg_value *map, *both;
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *map = lkg_value_rewrite(at->value, decode_item, (void *)at);
+        struct lkg_value *both;
 
-        if (lkg_value_type(value) != LKG_MAP)
-                return wrong_type(d, node, value, step);
-        map = lkg_value_rewrite(value, decode_next, &in);
-        if (!before || lkg_value_type(before) != LKG_MAP)
-                return map;
-        both = lkg_value_clone_shallow(before);
-        for (size_t i = 0; i < lkg_value_size(map); i++) {
-                const char *key;
-                size_t size;
-                struct lkg_value *item = lkg_map_at(map, i, &key, &size);
-
-                (void)lkg_map_set(both, key, size, lkg_value_ref(item));
-        }
-        lkg_value_unref(map);
+        if (!at->before || lkg_value_type(at->before) != LKG_MAP)
+                return LKG_STEAL(map);
+        both = lkg_value_clone_shallow(at->before);
+        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);)
+                (void)lkg_map_set(both, m.key.data, m.key.size, lkg_value_ref(m.value));
         return both;
 }
 
-/* A field of the document. NULL for its zero value; @before: the value set by an earlier spelling. */
-static struct lkg_value *decode_member(struct decode *d, const struct lkg_schema_node *node,
-                                       const struct lkg_value *value, const struct lkg_value *before,
-                                       const struct step *step)
+/* A field of the document. NULL for its zero value. */
+static struct lkg_value *decode_member(const struct spot *at)
 {
+        const struct lkg_schema_node *node = at->node;
         bool nilable = node->pointer || is_nilable(node);
 
         /* null sets nil where that is possible; Duration's own decoder refuses it; elsewhere it has no effect */
-        if (lkg_value_type(value) != LKG_NULL || (node->class == LKG_CLASS_DURATION && !nilable))
-                return decode_value(d, node, value, before, false, step);
+        if (lkg_value_type(at->value) != LKG_NULL || (node->class == LKG_CLASS_DURATION && !nilable))
+                return decode_value(at);
         /* these two have their own decoder, which treats it as no value */
-        if (!before || nilable || node->class == LKG_CLASS_QUANTITY || node->class == LKG_CLASS_TIME)
+        if (!at->before || nilable || node->class == LKG_CLASS_QUANTITY || node->class == LKG_CLASS_TIME)
                 return NULL;
-        return lkg_value_ref((struct lkg_value *)before);
+        return lkg_value_ref((struct lkg_value *)at->before);
 }
 
 /* Decode the field's value, after the earlier values with the same key. */
-static struct lkg_value *decode_twice(struct decode *d, const struct lkg_schema_node *node,
-                                      const struct lkg_value *value, const struct lkg_value *before,
-                                      const struct step *step)
+static struct lkg_value *decode_twice(const struct spot *at)
 {
-        const struct lkg_value *earlier = d->flags & LKG_TYPED_TWICE ? lkg_value_shadowed(value) : NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *first = NULL;
+        struct spot first = *at, last = *at;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
 
-        if (!earlier || lkg_value_source(earlier) != lkg_value_source(value))
-                return decode_member(d, node, value, before, step);
-        first = decode_twice(d, node, earlier, before, step);
-        return decode_member(d, node, value, first, step);
+        first.value = at->d->flags & LKG_TYPED_TWICE ? lkg_value_shadowed(at->value) : NULL;
+        if (!first.value || lkg_value_source(first.value) != lkg_value_source(at->value))
+                return decode_member(at);
+        last.before = before = decode_twice(&first);
+        return decode_member(&last);
 }
 
-static struct lkg_value *decode_exact(const struct lkg_value *value, const char *key, size_t size,
-                                      const struct lkg_value *member, void *userdata)
+static struct lkg_value *decode_exact(const struct lkg_value *value, const struct lkg_member *m,
+                                      void *userdata)
 {
-        struct inside *in = userdata;
-        const struct lkg_schema_node *field = lkg_node_member(in->node, key, size);
+        const struct spot *around = userdata;
+        const struct step step = step_to(around, m);
+        const struct spot at = { .d = around->d,
+                                 .node = lkg_node_member(around->node, m->key.data, m->key.size),
+                                 .value = m->value,
+                                 .step = &step };
 
         (void)value;
-        in->at.name = key;
-        in->at.size = size;
-        return field ? decode_twice(in->d, field, member, NULL, &in->at) : NULL;
+        return at.node ? decode_twice(&at) : NULL;
 }
 
 /* Is one of the names that of a field in another case? */
-static bool has_folded(const struct lkg_schema_node *node, const struct lkg_value *value)
+static bool has_folded(const struct spot *at)
 {
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                const struct lkg_schema_node *field;
-                const char *key;
-                size_t size;
+        for (struct lkg_member m = { 0 }; lkg_value_next(at->value, &m);) {
+                const struct lkg_schema_node *field =
+                        lkg_node_member_folded(at->node, m.key.data, m.key.size);
 
-                (void)lkg_map_at(value, i, &key, &size);
-                field = lkg_node_member_folded(node, key, size);
-                if (field && (field->name_size != size || memcmp(field->name, key, size) != 0))
+                if (field && !lkg_span_is(m.key, field->name))
                         return true;
         }
         return false;
 }
 
 /* A field may have a value already, of @before or under a name of another case: that is extended or replaced. */
-static struct lkg_value *decode_folded(struct decode *d, const struct lkg_schema_node *node,
-                                       const struct lkg_value *value, const struct lkg_value *before,
-                                       const struct step *step)
+static struct lkg_value *decode_folded(const struct spot *at)
 {
-        struct lkg_value *map = before ? lkg_value_clone_shallow(before)
-                                       : lkg_value_new_map(lkg_value_source_mut(value),
-                                                           lkg_value_line(value), lkg_value_column(value));
+        struct lkg_value *map =
+                at->before ? lkg_value_clone_shallow(at->before)
+                           : lkg_value_new_map(lkg_value_source_mut(at->value), lkg_value_line(at->value),
+                                               lkg_value_column(at->value));
 
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                struct step at = { .up = step };
-                const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
+        for (struct lkg_member m = { 0 }; lkg_value_next(at->value, &m);) {
+                const struct step step = step_to(at, &m);
                 const struct lkg_schema_node *field =
-                        d->flags & LKG_TYPED_FOLD ? lkg_node_member_folded(node, at.name, at.size)
-                                                  : lkg_node_member(node, at.name, at.size);
+                        at->d->flags & LKG_TYPED_FOLD
+                                ? lkg_node_member_folded(at->node, m.key.data, m.key.size)
+                                : lkg_node_member(at->node, m.key.data, m.key.size);
                 struct lkg_value *made;
 
                 if (!field)
                         continue;
-                made = decode_twice(d, field, member, lkg_map_get(map, field->name), &at);
+                made = decode_twice(&(struct spot){ at->d, field, m.value, lkg_map_get(map, field->name),
+                                                    false, &step });
                 if (made)
                         (void)lkg_map_set(map, field->name, field->name_size, made);
                 else
@@ -614,74 +553,52 @@ static struct lkg_value *decode_folded(struct decode *d, const struct lkg_schema
         return map;
 }
 
-static struct lkg_value *decode_struct(struct decode *d, const struct lkg_schema_node *node,
-                                       const struct lkg_value *value, const struct lkg_value *before,
-                                       bool item, const struct step *step)
+static struct lkg_value *decode_struct(const struct spot *at)
 {
-        struct inside in = { d, node, NULL, { .up = step } };
-        struct lkg_value *map;
+        struct lkg_value *map = at->before || (at->d->flags & LKG_TYPED_FOLD && has_folded(at))
+                                        ? decode_folded(at)
+                                        : lkg_value_rewrite(at->value, decode_exact, (void *)at);
 
-        if (lkg_value_type(value) != LKG_MAP)
-                return wrong_type(d, node, value, step);
-        map = before || (d->flags & LKG_TYPED_FOLD && has_folded(node, value))
-                      ? decode_folded(d, node, value, before, step)
-                      : lkg_value_rewrite(value, decode_exact, &in);
-        return lkg_value_size(map) > 0 || keeps_zero(node, item) ? map : lkg_value_unref(map);
+        return lkg_value_size(map) > 0 || keeps_zero(at) ? map : lkg_value_unref(map);
 }
 
-static struct lkg_value *decode_value(struct decode *d, const struct lkg_schema_node *node,
-                                      const struct lkg_value *value, const struct lkg_value *before,
-                                      bool item, const struct step *step)
+static struct lkg_value *decode_value(const struct spot *at)
 {
-        if (lkg_value_type(value) == LKG_NULL && item && node->class != LKG_CLASS_DURATION)
+        static struct lkg_value *(*const decoders[])(const struct spot *at) = {
+                [LKG_CLASS_BOOL] = decode_bool,         [LKG_CLASS_STRING] = decode_string,
+                [LKG_CLASS_INT] = decode_int,           [LKG_CLASS_FLOAT] = decode_float,
+                [LKG_CLASS_DURATION] = decode_duration, [LKG_CLASS_FLUSH] = decode_flush,
+                [LKG_CLASS_QUANTITY] = decode_quantity, [LKG_CLASS_TIME] = decode_time,
+                [LKG_CLASS_STRUCT] = decode_struct,     [LKG_CLASS_LIST] = decode_list,
+                [LKG_CLASS_MAP] = decode_map,
+        };
+        enum lkg_class class = at->node->class;
+
+        if (lkg_value_type(at->value) == LKG_NULL && at->item && class != LKG_CLASS_DURATION)
                 return NULL;
-        switch (node->class) {
-        case LKG_CLASS_BOOL:
-                return decode_bool(d, node, value, step, item);
-        case LKG_CLASS_STRING:
-                return decode_string(d, node, value, step, item);
-        case LKG_CLASS_INT:
-                return decode_int(d, node, value, step, item);
-        case LKG_CLASS_FLOAT:
-                return decode_float(d, node, value, step, item);
-        case LKG_CLASS_DURATION:
-                return decode_duration(d, node, value, step, item);
-        case LKG_CLASS_FLUSH:
-                return decode_flush(d, node, value, step);
-        case LKG_CLASS_QUANTITY:
-                return decode_quantity(d, node, value, step, item);
-        case LKG_CLASS_TIME:
-                return decode_time(d, node, value, step);
-        case LKG_CLASS_LIST:
-                return decode_list(d, node, value, before, step);
-        case LKG_CLASS_MAP:
-                return decode_map(d, node, value, before, step);
-        case LKG_CLASS_STRUCT:
-                return decode_struct(d, node, value, before, item, step);
-        }
-        return NULL;
+        return lkg_classes[class].takes & 1u << lkg_value_type(at->value) ? decoders[class](at)
+                                                                          : wrong_type(at);
 }
 
 struct lkg_value *lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value,
                                    unsigned flags, struct lkg_report *report, struct lkg_value *unread)
 {
         struct decode d = { .flags = flags, .report = report, .unread = unread };
-        struct lkg_value *object = decode_value(&d, root, value, NULL, true, NULL);
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *object =
+                decode_value(&(struct spot){ .d = &d, .node = root, .value = value, .item = true });
 
         if (!object) /* the document is null */
                 return lkg_value_new_map(lkg_value_source_mut(value), 0, 0);
-        if (object != value)
-                return object;
-        lkg_value_unref(object);
-        return lkg_value_clone_shallow(value);
+        return object == value ? lkg_value_clone_shallow(value) : LKG_STEAL(object);
 }
 
 int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret)
 {
         struct decode d = { .report = report };
-        struct step step = { .name = path, .size = strlen(path) };
+        const struct step step = { .name = path, .size = strlen(path) };
 
-        *ret = decode_value(&d, node, value, NULL, false, &step);
+        *ret = decode_value(&(struct spot){ .d = &d, .node = node, .value = value, .step = &step });
         return d.n_misfits > 0 ? -EBADMSG : 0;
 }

@@ -84,6 +84,9 @@ unsigned lkg_value_line(const struct lkg_value *value);
 unsigned lkg_value_column(const struct lkg_value *value);
 /** lkg_where_of() - the position of a value, for findings; @value may be NULL. */
 struct lkg_where lkg_where_of(const struct lkg_value *value);
+/* The same as a pointer, and as text (lkg_where_aside()), until the end of the block. */
+#define LKG_AT(value)    (&(struct lkg_where[]){ lkg_where_of(value) }[0])
+#define LKG_ASIDE(value) lkg_where_aside(LKG_AT(value), (char[LKG_ASIDE_MAX]){ 0 })
 /** lkg_value_shadowed() - the value this one replaced in a lower layer, or NULL. Borrowed. */
 const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value);
 
@@ -93,6 +96,17 @@ struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key); /* 
 /** lkg_map_at() - member @i in byte order of the keys. Borrowed; NULL = there is none, and @ret_key is unchanged. */
 struct lkg_value *lkg_map_at(const struct lkg_value *map, size_t i, const char **ret_key,
                              size_t *ret_key_size);
+
+/* A member of a list or map: `for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)` walks over all of them. */
+struct lkg_member {
+        struct lkg_span key;     /* of a map, NUL-terminated; of a list NULL and 0 */
+        struct lkg_value *value; /* borrowed */
+        size_t i;                /* its index */
+        size_t n;                /* the members up to it */
+};
+/** lkg_value_next() - the next member, in byte order of the keys; NULL and scalars have none. Return: is there one? */
+bool lkg_value_next(const struct lkg_value *value, struct lkg_member *m);
+
 /** lkg_map_get_map() - a member that is a map; NULL: there is none, or @map is NULL or no map itself. */
 const struct lkg_value *lkg_map_get_map(const struct lkg_value *map, const char *key);
 /** lkg_map_get_string() - text of a string member, or NULL; NULL also if it contains a NUL byte. */

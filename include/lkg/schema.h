@@ -45,6 +45,8 @@ static inline unsigned lkg_release_judged(unsigned release)
 #define LKG_RELEASE_TEXT_MAX 16
 /** lkg_release_text() - @release as text, "1.36". Return: @buf. */
 const char *lkg_release_text(unsigned release, char buf[static LKG_RELEASE_TEXT_MAX]);
+/* The same until the end of the block. */
+#define LKG_RELEASE_TEXT(release) lkg_release_text(release, (char[LKG_RELEASE_TEXT_MAX]){ 0 })
 
 enum lkg_field_flags {
         LKG_FIELD_PATH = 1 << 0,     /* names a file or directory of the node */

@@ -163,6 +163,13 @@ bool lkg_span_cut(struct lkg_span span, char separator, struct lkg_span *ret_bef
  * Return: false: no part is left.
  */
 bool lkg_span_next(struct lkg_span *rest, char separator, struct lkg_span *ret_part);
+/* lkg_quote() and lkg_piece() of a span, for a message: until the end of the block. */
+#define LKG_QUOTE(span) lkg_quote_span(span, (char[5 * 64 + 8]){ 0 })
+#define LKG_PIECE(span) lkg_piece(span, (char[LKG_PIECE_MAX]){ 0 })
+static inline const char *lkg_quote_span(struct lkg_span span, char buf[static 5 * 64 + 8])
+{
+        return lkg_quote(span.data, span.size, buf);
+}
 /** lkg_span_count() - how often @c occurs. */
 size_t lkg_span_count(struct lkg_span span, char c);
 /** lkg_span_dup() - a NUL-terminated copy; heap, caller frees; NULL = no memory. */

@@ -68,16 +68,16 @@ enum lkg_config_code {
 #define LKG_DIRECTIVE_ORDER  "$setElementOrder"
 
 /* doc.c */
-struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
+struct lkg_value *lkg_map_find(const struct lkg_value *map, struct lkg_span key); /* lkg_map_get() */
 /** lkg_value_over() - a copy of @value (with shared members) that shadows @shadowed. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
 /**
  * lkg_value_rewrite() - @value with other members; what does not change is shared.
- * @fn: the new value of a member, one reference, which may be the same; NULL = it is left out. @key: of a map
+ * @fn: the new value of a member, one reference, which may be the same; NULL = it is left out
  * Return: one reference.
  */
-typedef struct lkg_value *lkg_rewrite_fn(const struct lkg_value *value, const char *key, size_t size,
-                                         const struct lkg_value *member, void *userdata);
+typedef struct lkg_value *lkg_rewrite_fn(const struct lkg_value *value, const struct lkg_member *m,
+                                         void *userdata);
 struct lkg_value *lkg_value_rewrite(const struct lkg_value *value, lkg_rewrite_fn *fn, void *userdata);
 /** lkg_value_is_own() - is there one reference only, so that the holder may change it? */
 bool lkg_value_is_own(const struct lkg_value *value);

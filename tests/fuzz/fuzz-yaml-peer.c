@@ -101,11 +101,11 @@ static void put_node(struct events *events, const struct lkg_yaml_node *node)
         };
 
         if (node->type == LKG_YN_ALIAS || node->anchor.size > 0)
-                put_text(events, "&", node->anchor.text, node->anchor.size);
+                put_text(events, "&", node->anchor.data, node->anchor.size);
         if (node->tag.size > 0)
-                put_text(events, "!", node->tag.text, node->tag.size);
+                put_text(events, "!", node->tag.data, node->tag.size);
         if (node->type == LKG_YN_SCALAR)
-                put_text(events, node->plain ? "-" : "'", node->value.text, node->value.size);
+                put_text(events, node->plain ? "-" : "'", node->value.data, node->value.size);
         (void)fprintf(events->file, "%s\n", names[node->type]);
 }
 

@@ -320,7 +320,7 @@ TEST(test_order_of_similar_keys)
 
                 assert_int_equal(size, keys[i].size);
                 assert_memory_equal(key, keys[i].text, size);
-                assert_ptr_equal(lkg_map_get_n(map, keys[i].text, keys[i].size), value);
+                assert_ptr_equal(lkg_map_find(map, lkg_span(keys[i].text, keys[i].size)), value);
         }
         lkg_value_unref(map);
 }

@@ -49,7 +49,6 @@ static bool parse_v6(struct lkg_span text, struct lkg_ip *ret)
 int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason)
 {
         struct lkg_span span = { text, size };
-        char piece[LKG_PIECE_MAX];
 
         /* The first point or colon decides the family. */
         for (size_t i = 0; i < size; i++) {
@@ -59,7 +58,7 @@ int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason
                         return 0;
                 break;
         }
-        return lkg_refuse(reason, "%s is not an IP address" WANT_IP, lkg_piece(span, piece));
+        return lkg_refuse(reason, "%s is not an IP address" WANT_IP, LKG_PIECE(span));
 }
 
 static bool is_mapped(const struct lkg_ip *ip)
@@ -86,7 +85,6 @@ bool lkg_ip_is_v6_strict(const char *text, size_t size)
 int lkg_cidr_parse(const char *text, size_t size, struct lkg_cidr *ret, char *reason)
 {
         struct lkg_span all = { text, size }, address, prefix;
-        char piece[LKG_PIECE_MAX];
         struct lkg_cidr cidr;
         uint64_t bits;
 
@@ -101,7 +99,7 @@ int lkg_cidr_parse(const char *text, size_t size, struct lkg_cidr *ret, char *re
                 }
         }
         return lkg_refuse(reason, "%s is not a network; want one such as 10.0.0.0/16 or fd00::/48",
-                          lkg_piece(all, piece));
+                          LKG_PIECE(all));
 }
 
 /* The family of the masked network: `::ffff:10.0.0.0/104` is IPv4, with /64 it is not. */
@@ -179,7 +177,6 @@ int lkg_host_port_split(const char *text, size_t size, struct lkg_span *ret_host
 int lkg_host_port_check(const char *text, size_t size, char *reason)
 {
         struct lkg_span host, port;
-        char piece[LKG_PIECE_MAX];
         struct lkg_ip ip;
         int64_t n;
         int r;
@@ -190,7 +187,7 @@ int lkg_host_port_check(const char *text, size_t size, char *reason)
         if (r < 0)
                 return r;
         if (lkg_int_parse(port.data, port.size, 10, 64, &n, NULL) < 0 || n < 1 || n > 65535)
-                return lkg_refuse(reason, "%s is not a port; want 1 to 65535", lkg_piece(port, piece));
+                return lkg_refuse(reason, "%s is not a port; want 1 to 65535", LKG_PIECE(port));
         return 0;
 }
 
@@ -207,12 +204,11 @@ int lkg_host_port_complete(const char *text, size_t size)
 
 static int check_port(struct lkg_span port, char *reason)
 {
-        char piece[LKG_PIECE_MAX];
         uint64_t n;
 
         if (lkg_uint_parse(port.data, port.size, 10, 16, &n, NULL) == 0)
                 return 0;
-        return lkg_refuse(reason, "%s is not a port; want 0 to 65535", lkg_piece(port, piece));
+        return lkg_refuse(reason, "%s is not a port; want 0 to 65535", LKG_PIECE(port));
 }
 
 /* ---- flags ---- */

@@ -3,15 +3,12 @@
 
 static int cpu(struct lkg_span text, int64_t *ret, char *reason)
 {
-        char piece[LKG_PIECE_MAX];
-
         if (lkg_int_parse(text.data, text.size, 10, 64, ret, NULL) == 0)
                 return 0;
         if (text.size == 0)
                 return lkg_refuse(reason,
                                   "a number is missing beside a comma or hyphen; want a list such as 0-3,8");
-        return lkg_refuse(reason, "%s is not a CPU number; want a list such as 0-3,8",
-                          lkg_piece(text, piece));
+        return lkg_refuse(reason, "%s is not a CPU number; want a list such as 0-3,8", LKG_PIECE(text));
 }
 
 /*
@@ -21,7 +18,6 @@ static int cpu(struct lkg_span text, int64_t *ret, char *reason)
 static int range(struct lkg_span text, int64_t *ret_low, int64_t *ret_high, char *reason)
 {
         struct lkg_span low, high;
-        char piece[LKG_PIECE_MAX];
         int r;
 
         if (!lkg_span_cut(text, '-', &low, &high))
@@ -32,7 +28,7 @@ static int range(struct lkg_span text, int64_t *ret_low, int64_t *ret_high, char
         if (r < 0)
                 return r;
         if (*ret_low > *ret_high)
-                return lkg_refuse(reason, "range %s ends before it begins", lkg_piece(text, piece));
+                return lkg_refuse(reason, "range %s ends before it begins", LKG_PIECE(text));
         return 0;
 }
 

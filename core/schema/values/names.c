@@ -97,10 +97,9 @@ static bool may_set(struct lkg_span key)
 
 int lkg_node_label_check(struct lkg_span key, struct lkg_span value, char *reason)
 {
-        char quoted[5 * 64 + 8], why[LKG_REFUSAL_MAX];
+        const char *quoted = LKG_QUOTE(key); /* the whole name: the finding cuts the list around it */
+        char why[LKG_REFUSAL_MAX];
 
-        (void)lkg_quote(key.data, key.size,
-                        quoted); /* the whole name: the finding cuts the list around it */
         if (!may_set(key))
                 return lkg_refuse(
                         reason,

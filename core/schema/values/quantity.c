@@ -328,10 +328,8 @@ static int long_path(const struct parts *parts, const struct suffix *suffix, str
 
 static int no_suffix(struct lkg_span suffix, char *reason)
 {
-        char piece[LKG_PIECE_MAX];
-
         return lkg_refuse(reason, "unknown suffix %s; want Ki Mi Gi Ti Pi Ei, n u m k M G T P E, or e3",
-                          lkg_piece(suffix, piece));
+                          LKG_PIECE(suffix));
 }
 
 int lkg_quantity_parse(const char *text, size_t size, struct lkg_quantity *ret, char *reason)
