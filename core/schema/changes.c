@@ -177,26 +177,29 @@ static int by_danger(const void *a, const void *b)
         return x->danger != y->danger ? (int)y->danger - (int)x->danger : by_class(a, b);
 }
 
+static void collect_sorted(const struct collecting *c, const struct lkg_value *before,
+                           const struct lkg_value *after, int (*order)(const void *a, const void *b))
+{
+        struct lkg_field_changes *ret = c->changes;
+
+        *ret = (struct lkg_field_changes){ 0 };
+        (void)lkg_value_compare(before, after, collect, (void *)c);
+        if (ret->n_items)
+                qsort(ret->items, ret->n_items, sizeof(*ret->items), order);
+}
+
 void lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
                         const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret)
 {
-        struct collecting c = { schema, has_base, /* each_once= */ true, ret };
-
-        *ret = (struct lkg_field_changes){ 0 };
-        (void)lkg_value_compare(before, after, collect, &c);
-        if (ret->n_items)
-                qsort(ret->items, ret->n_items, sizeof(*ret->items), by_class);
+        collect_sorted(&(struct collecting){ schema, has_base, /* each_once= */ true, ret }, before, after,
+                       by_class);
 }
 
 void lkg_schema_dangers(const struct lkg_schema *schema, const struct lkg_value *before,
                         const struct lkg_value *after, struct lkg_field_changes *ret)
 {
-        struct collecting c = { schema, /* has_base= */ false, /* each_once= */ false, ret };
-
-        *ret = (struct lkg_field_changes){ 0 };
-        (void)lkg_value_compare(before, after, collect, &c);
-        if (ret->n_items)
-                qsort(ret->items, ret->n_items, sizeof(*ret->items), by_danger);
+        collect_sorted(&(struct collecting){ schema, /* has_base= */ false, /* each_once= */ false, ret },
+                       before, after, by_danger);
 }
 
 void lkg_field_changes_deinit(struct lkg_field_changes *changes)

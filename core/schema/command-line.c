@@ -54,8 +54,8 @@ static void refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_
         const char *best;
 
         if (apply->config->runs && find(apply, name, size, apply->config->runs)) {
-                lkg_flag_refuse_lost(
-                        apply,
+                lkg_flag_refuse(
+                        apply, true,
                         "no flag %s in %s any more, and the component does not start with it; remove it",
                         LKG_QUOTE(lkg_span(given, size)), LKG_RELEASE_TEXT(release));
                 return;
@@ -65,7 +65,7 @@ static void refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_
                 if (applies(apply, &apply->flags[i]))
                         lkg_nearest_offer(&nearest, apply->flags[i].name);
         best = size < 3 ? NULL : lkg_nearest_best(&nearest); /* everything short is near */
-        lkg_flag_refuse(apply, "no flag %s in %s%s%s%s%s", LKG_QUOTE(lkg_span(given, size)),
+        lkg_flag_refuse(apply, false, "no flag %s in %s%s%s%s%s", LKG_QUOTE(lkg_span(given, size)),
                         LKG_RELEASE_TEXT(release),
                         apply->config->flags_observed ? "" : ", and the component does not start with it",
                         best ? "; did you mean --" : "", best ? best : "", best ? "?" : "");
@@ -95,7 +95,7 @@ static void skip_value(struct lkg_flag_apply *apply, const char *name, size_t si
  */
 static void refuse_word(struct lkg_flag_apply *apply)
 {
-        lkg_flag_refuse(apply, "word %zu of the command line is not a flag%s", apply->word + 1,
+        lkg_flag_refuse(apply, false, "word %zu of the command line is not a flag%s", apply->word + 1,
                         apply->config->flags_observed ? "" : ", and the component takes no other words");
 }
 
@@ -121,7 +121,7 @@ static void take(struct lkg_flag_apply *apply, const struct lkg_flag *flag, cons
         if (attached)
                 lkg_flag_use(apply, flag, attached);
         else
-                lkg_flag_refuse(apply, "--%s needs a value", flag->name);
+                lkg_flag_refuse(apply, false, "--%s needs a value", flag->name);
 }
 
 static void take_long(struct lkg_flag_apply *apply, const char *name)
@@ -131,7 +131,7 @@ static void take_long(struct lkg_flag_apply *apply, const char *name)
 
         if (size == 0 || *name == '-') {
                 lkg_flag_refuse(
-                        apply,
+                        apply, false,
                         "word %zu of the command line is not a flag; a flag is two hyphens and a name",
                         apply->word + 1);
         } else if (flag) {
@@ -190,8 +190,8 @@ static void append_vmodule(struct lkg_value *object, const struct lkg_value *ite
         if (!items)
                 return;
         list = lkg_value_clone_shallow(given ? given : items);
-        for (size_t i = 0; given && i < lkg_value_size(items); i++)
-                lkg_list_append(list, lkg_value_ref(lkg_list_get(items, i)));
+        for (struct lkg_member m = { 0 }; given && lkg_value_next(items, &m);)
+                lkg_list_append(list, lkg_value_ref(m.value));
         lkg_object_set(object, vmodule, list);
 }
 

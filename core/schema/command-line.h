@@ -63,10 +63,11 @@ struct lkg_flag_use {
 /* Of a type of flags. Return: 0: use->made; 1: the field stays as it is; -EINVAL and a reason. */
 typedef int lkg_flag_parse_fn(struct lkg_flag_use *use, char *why);
 
-/** lkg_flag_refuse() - report a mistake in the command line; a warning if the line was only discovered. */
-void lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_flag_refuse_lost() - the same for what the release that runs takes: always an error. */
-void lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
+/**
+ * lkg_flag_refuse() - report a mistake in the command line; a warning if the line was only discovered.
+ * @lost: the release that runs takes it: always an error
+ */
+void lkg_flag_refuse(struct lkg_flag_apply *apply, bool lost, const char *fmt, ...) LKG_PRINTF(3, 4);
 
 /** lkg_flag_string(), lkg_flag_number() - a value with the flag as its source. */
 struct lkg_value *lkg_flag_string(const struct lkg_flag_use *use, struct lkg_span text);

@@ -13,6 +13,7 @@
 
 #include "findings-codes.h"
 #include "gates.h"
+#include "rules.h"
 #include "values/values.h"
 
 /* ---- collecting ---- */
@@ -220,10 +221,9 @@ static bool leaves_gate_out(const struct lkg_flag_use *use, const char *name, st
         if (!use->apply->config->flags_observed || lkg_gate_settable(name, b, release))
                 return false;
         lost = use->apply->config->runs && lkg_gate_settable(name, b, use->apply->config->runs);
-        (void)(lost ? lkg_flag_refuse_lost
-                    : lkg_flag_refuse)(use->apply, "--%s: %s cannot be set to %s in %s%s", use->flag->name,
-                                       LKG_QUOTE(key), b ? "true" : "false", LKG_RELEASE_TEXT(release),
-                                       lost ? ", and the component does not start with it" : "");
+        lkg_flag_refuse(use->apply, lost, "--%s: %s cannot be set to %s in %s%s", use->flag->name,
+                        LKG_QUOTE(key), b ? "true" : "false", LKG_RELEASE_TEXT(release),
+                        lost ? ", and the component does not start with it" : "");
         return true;
 }
 
@@ -281,11 +281,8 @@ static int parse_labels(struct lkg_flag_use *use, char *why)
                 if (label.size > 0)
                         r = put_text(use, lkg_span_trim(key), lkg_span_trim(value), why);
         }
-        for (size_t i = 0; r == 0 && i < lkg_value_size(use->made); i++) {
-                const struct lkg_value *item = lkg_map_at(use->made, i, &key.data, &key.size);
-
-                r = lkg_node_label_check(key, lkg_text_of(item), why);
-        }
+        for (struct lkg_member m = { 0 }; r == 0 && lkg_value_next(use->made, &m);)
+                r = lkg_node_label_check(m.key, lkg_text_of(m.value), why);
         return r;
 }
 
@@ -295,8 +292,7 @@ struct taint {
 
 static int check_effect(struct lkg_span effect, char *why)
 {
-        if (lkg_span_is(effect, "NoSchedule") || lkg_span_is(effect, "PreferNoSchedule") ||
-            lkg_span_is(effect, "NoExecute"))
+        if (lkg_rule_word("NoSchedule, PreferNoSchedule, NoExecute", effect))
                 return 0;
         return lkg_refuse(why, "unknown effect %s; want NoSchedule, PreferNoSchedule or NoExecute",
                           LKG_PIECE(effect));
@@ -328,13 +324,10 @@ static int parse_taint(struct lkg_span text, struct taint *ret, char *why)
 
 static bool has_taint(const struct lkg_value *list, const struct taint *taint)
 {
-        for (size_t i = 0; i < lkg_value_size(list); i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
-
-                if (lkg_span_equal(lkg_text_of(lkg_map_get(item, "key")), taint->key) &&
-                    lkg_span_equal(lkg_text_of(lkg_map_get(item, "effect")), taint->effect))
+        for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);)
+                if (lkg_span_equal(lkg_text_of(lkg_map_get(m.value, "key")), taint->key) &&
+                    lkg_span_equal(lkg_text_of(lkg_map_get(m.value, "effect")), taint->effect))
                         return true;
-        }
         return false;
 }
 
@@ -514,8 +507,8 @@ static struct lkg_value *begin(const struct lkg_flag_use *use, bool keep, enum l
         if (type == LKG_MAP) /* each member has a source of its own */
                 return before ? lkg_value_clone_shallow(before) : lkg_value_new_map(use->source, 0, 0);
         list = lkg_value_new_list(use->source, 0, 0);
-        for (size_t i = 0; before && i < lkg_value_size(before); i++)
-                lkg_list_append(list, lkg_value_ref(lkg_list_get(before, i)));
+        for (struct lkg_member m = { 0 }; lkg_value_next(before, &m);)
+                lkg_list_append(list, lkg_value_ref(m.value));
         return list;
 }
 

@@ -10,33 +10,18 @@
 #include "findings-codes.h"
 #include "values/values.h"
 
-LKG_PRINTF(3, 0)
-static void refuse(struct lkg_flag_apply *apply, bool warning, const char *fmt, va_list ap)
+void lkg_flag_refuse(struct lkg_flag_apply *apply, bool lost, const char *fmt, ...)
 {
-        char *text = lkg_vformat(fmt, ap);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        bool warning = apply->config->flags_observed && !lost;
+        va_list ap;
 
+        va_start(ap, fmt);
+        text = lkg_vformat(fmt, ap);
+        va_end(ap);
         apply->refused = apply->refused || !warning;
         lkg_report_add(apply->report, warning ? LKG_WARNING : LKG_ERROR, LKG_F_BAD_FLAG, NULL, "%s%s", text,
                        warning ? " (left out: it is on the line that the component was found with)" : "");
-        free(text);
-}
-
-void lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...)
-{
-        va_list ap;
-
-        va_start(ap, fmt);
-        refuse(apply, apply->config->flags_observed, fmt, ap);
-        va_end(ap);
-}
-
-void lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...)
-{
-        va_list ap;
-
-        va_start(ap, fmt);
-        refuse(apply, /* warning= */ false, fmt, ap);
-        va_end(ap);
 }
 
 static bool is_secret(const struct lkg_flag_use *use)
@@ -47,9 +32,9 @@ static bool is_secret(const struct lkg_flag_use *use)
 static void refuse_value(const struct lkg_flag_use *use, const char *why)
 {
         if (is_secret(use))
-                lkg_flag_refuse(use->apply, "--%s: the value (not shown) is wrong", use->flag->name);
+                lkg_flag_refuse(use->apply, false, "--%s: the value (not shown) is wrong", use->flag->name);
         else
-                lkg_flag_refuse(use->apply, "--%s: %s: %s", use->flag->name, LKG_QUOTE(use->text),
+                lkg_flag_refuse(use->apply, false, "--%s: %s: %s", use->flag->name, LKG_QUOTE(use->text),
                                 lkg_reason(use->text, why));
 }
 
@@ -104,7 +89,7 @@ static void set_field(const struct lkg_flag_use *use)
                 return;
         }
         if (lkg_typed_scalar(use->node, given, path, &why, &canonical) < 0) {
-                lkg_flag_refuse(use->apply, "--%s: %s", use->flag->name,
+                lkg_flag_refuse(use->apply, false, "--%s: %s", use->flag->name,
                                 why.n_findings > 0 ? why.findings[0].text : "not what the field takes");
                 return;
         }

@@ -30,9 +30,9 @@ static size_t find(const char *name)
 }
 
 /* The same for a name from a document: a name with a NUL byte is not a gate. @ret: its state in @release, or NULL */
-static size_t find_n(const char *name, size_t size, unsigned release, const struct lkg_gate_state **ret)
+static size_t find_n(struct lkg_span name, unsigned release, const struct lkg_gate_state **ret)
 {
-        size_t row = strlen(name) == size ? find(name) : lkg_n_gates;
+        size_t row = strlen(name.data) == name.size ? find(name.data) : lkg_n_gates;
 
         *ret = row < lkg_n_gates ? lkg_gate_in(&lkg_gates[row], release) : NULL;
         return row;
@@ -42,7 +42,7 @@ const struct lkg_gate_state *lkg_gate_at(const char *name, unsigned release)
 {
         const struct lkg_gate_state *state;
 
-        (void)find_n(name, strlen(name), release, &state);
+        (void)find_n(lkg_span(name, strlen(name)), release, &state);
         return state;
 }
 
@@ -133,11 +133,12 @@ static const char *without_it(const struct lkg_value *value)
 }
 
 /* A name that the release does not know: find out why. */
-static void report_unknown(const struct lkg_gates *gates, const char *name, size_t size,
-                           const struct lkg_value *value, struct lkg_report *report)
+static void report_unknown(const struct lkg_gates *gates, const struct lkg_member *m,
+                           struct lkg_report *report)
 {
+        const struct lkg_value *value = m->value;
         const struct lkg_gate_state *row;
-        size_t first = find_n(name, size, gates->release, &row);
+        size_t first = find_n(m->key, gates->release, &row);
         char now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX];
         const char *nearest, *flag = LKG_FLAG_NOTE(value);
 
@@ -147,14 +148,14 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, size
                         report, LKG_WARNING, LKG_F_GATE_UNKNOWN, LKG_AT(value),
                         "featureGates%s: %s is unknown in %s, the nearest release with tables; whether the "
                         "component starts with it cannot be said",
-                        flag, LKG_QUOTE(lkg_span(name, size)), now);
+                        flag, LKG_QUOTE(m->key), now);
                 return;
         }
         if (row) {
                 lkg_report_add(report, LKG_ERROR, LKG_F_GATE_REMOVED, LKG_AT(value),
                                "featureGates%s: %s was dropped %s, and the component does not start with a "
                                "gate that it does not know; %s",
-                               flag, name, lkg_gate_dropped(row, then), without_it(value));
+                               flag, m->key.data, lkg_gate_dropped(row, then), without_it(value));
                 return;
         }
         if (first < lkg_n_gates) {
@@ -162,37 +163,37 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, size
                         report, LKG_ERROR, LKG_F_GATE_TOO_NEW, LKG_AT(value),
                         "featureGates%s: %s comes with %s and this is %s, which does not start with it; "
                         "%s until the upgrade",
-                        flag, name, LKG_RELEASE_TEXT(lkg_gates[first].states[0].since), now,
+                        flag, m->key.data, LKG_RELEASE_TEXT(lkg_gates[first].states[0].since), now,
                         without_it(value));
                 return;
         }
-        nearest = report && !lkg_report_is_full(report) ? nearest_gate(name, gates->release) : NULL;
+        nearest = report && !lkg_report_is_full(report) ? nearest_gate(m->key.data, gates->release) : NULL;
         lkg_report_add(
                 report, LKG_ERROR, LKG_F_GATE_UNKNOWN, LKG_AT(value),
                 "featureGates%s: no feature gate %s in %s, and the component does not start with it; %s%s%s",
-                flag, LKG_QUOTE(lkg_span(name, size)), now, nearest ? "did you mean " : without_it(value),
+                flag, LKG_QUOTE(m->key), now, nearest ? "did you mean " : without_it(value),
                 nearest ? nearest : "", nearest ? "?" : "");
 }
 
-static int set_one(struct lkg_gates *gates, const char *name, size_t size, const struct lkg_value *value,
-                   struct lkg_report *report)
+static int set_one(struct lkg_gates *gates, const struct lkg_member *m, struct lkg_report *report)
 {
-        bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
+        bool on = lkg_value_bool(m->value), beta = lkg_span_is(m->key, all_beta);
         const struct lkg_gate_state *row;
-        size_t first = find_n(name, size, gates->release, &row);
+        size_t first = find_n(m->key, gates->release, &row);
 
-        if (strlen(name) == size && (strcmp(name, all_alpha) == 0 || strcmp(name, all_beta) == 0)) {
-                set_all(gates, strcmp(name, all_beta) == 0 ? LKG_GATE_BETA : LKG_GATE_ALPHA, on);
+        if (beta || lkg_span_is(m->key, all_alpha)) {
+                set_all(gates, beta ? LKG_GATE_BETA : LKG_GATE_ALPHA, on);
                 return 0;
         }
         if (!row || row->stage == LKG_GATE_REMOVED) {
-                report_unknown(gates, name, size, value, report);
+                report_unknown(gates, m, report);
                 return gates->lenient ? 0 : -EBADMSG;
         }
         if (row->locked && row->def != on) {
                 lkg_report_add(report, gates->lenient ? LKG_WARNING : LKG_ERROR, LKG_F_GATE_LOCKED,
-                               LKG_AT(value), "featureGates%s: %s is locked to %s; %s", LKG_FLAG_NOTE(value),
-                               name, row->def ? "true" : "false", without_it(value));
+                               LKG_AT(m->value), "featureGates%s: %s is locked to %s; %s",
+                               LKG_FLAG_NOTE(m->value), m->key.data, row->def ? "true" : "false",
+                               without_it(m->value));
                 return gates->lenient ? 0 : -EBADMSG;
         }
         gates->set[first] = on ? 1 : -1;
@@ -251,15 +252,9 @@ int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *object, con
 
         if (!map || lkg_value_type(map) != LKG_MAP)
                 return 0;
-        for (size_t i = 0; i < lkg_value_size(map); i++) {
-                const char *name;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                int r = is_unread(object, unread, name) ? 0 : set_one(gates, name, size, value, report);
-
-                if (r < 0)
-                        result = r;
-        }
+        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);)
+                if (!is_unread(object, unread, m.key.data) && set_one(gates, &m, report) < 0)
+                        result = -EBADMSG;
         return result < 0 ? result : check_needs(gates, object, unread, report);
 }
 
@@ -323,14 +318,11 @@ void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below,
                 return;
         if (below && lkg_value_type(below) != LKG_MAP)
                 below = NULL; /* `featureGates:` without a value, or what another finding is about */
-        for (size_t i = 0; i < lkg_value_size(map); i++) {
-                const char *name;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
+        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);) {
                 const struct lkg_gate_state *row;
 
-                (void)find_n(name, size, release, &row);
+                (void)find_n(m.key, release, &row);
                 if (row)
-                        advise_one(name, value, row, map, below, all, report);
+                        advise_one(m.key.data, m.value, row, map, below, all, report);
         }
 }

@@ -78,104 +78,78 @@ void lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config 
 /* ---- which kind ---- */
 
 /* Kinds of the known API groups that are not the configuration of a component. */
-static bool is_other_kind(const char *kind)
+static const char other_kinds[] = "CredentialProviderConfig, SerializedNodeConfigSource";
+
+/* What @doc, which is not for this component, resembles is said as well. */
+static void refuse_foreign(const struct lkg_value *doc, const struct lkg_kind *own, struct lkg_span kind,
+                           struct lkg_span version, struct lkg_report *report)
 {
-        static const char *const kinds[] = { "CredentialProviderConfig", "SerializedNodeConfigSource" };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++)
-                if (strcmp(kinds[i], kind) == 0)
-                        return true;
-        return false;
-}
-
-/*
- * A misspelled kind in a known version: without a table nothing in the document would be checked, and the
- * component would not start with it.
- * Return: -ENOENT: any other kind; -EBADMSG (@report).
- */
-static int refuse_kind(const struct lkg_value *doc, struct lkg_report *report)
-{
-        const struct lkg_value *value = lkg_map_get(doc, "kind");
-        const char *version = lkg_map_get_string(doc, "apiVersion");
-        const char *text;
-        size_t size;
-
-        text = lkg_value_text(value, &size);
-        for (size_t i = 0; !is_other_kind(text) && i < lkg_n_kinds; i++) {
-                if (strcmp(lkg_kinds[i].api_version, version) != 0)
-                        continue;
-                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(value),
-                               "kind: %s is unknown in %s; want %s", LKG_QUOTE(lkg_span(text, size)),
-                               version, lkg_kinds[i].kind);
-                return -EBADMSG;
-        }
-        return -ENOENT;
-}
-
-/* A kind with a table, in an unknown version: the component cannot decode it. */
-static int refuse_version(const struct lkg_judge *judge, const struct lkg_value *doc,
-                          struct lkg_report *report)
-{
-        const struct lkg_value *value = lkg_map_get(doc, "apiVersion");
-        const struct lkg_schema *schema = NULL;
-        const char *text;
-        size_t size;
-        int r = lkg_schema_get(lkg_map_get_string(doc, "kind"), NULL, judge->config.release, &schema);
-
-        if (r < 0)
-                return r == -ENOENT ? refuse_kind(doc, report) : r;
-        text = lkg_value_text(value, &size);
-        lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(value),
-                       "apiVersion: %s is unknown for kind %s; want %s", LKG_QUOTE(lkg_span(text, size)),
-                       lkg_schema_kind(schema), lkg_schema_api_version(schema));
-        return -EBADMSG;
-}
-
-/*
- * A component with a table reads no other kind: it would only say "no kind ... is registered for version
- * ...".
- */
-static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value *doc,
-                          struct lkg_report *report)
-{
-        const char *component = judge->config.component, *kind = lkg_map_get_string(doc, "kind");
-        const char *version = lkg_map_get_string(doc, "apiVersion");
-        LKG_CLEANUP(lkg_freep) char *words = component ? lkg_resembles(NULL, 0, 0, doc) : NULL;
-        char quoted[2][5 * 64 + 8];
+        LKG_CLEANUP(lkg_freep) char *words = lkg_resembles(NULL, 0, 0, doc);
         size_t n = report->n_findings;
 
-        for (size_t i = 0; component && i < lkg_n_kinds; i++) {
-                const struct lkg_kind *row = &lkg_kinds[i];
-
-                if (strcmp(row->component, component) != 0 ||
-                    (strcmp(row->kind, kind) == 0 && strcmp(row->api_version, version) == 0))
-                        continue;
-                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(lkg_map_get(doc, "kind")),
-                               "kind: %s of %s is not read by %s; want %s of %s (if another program "
-                               "reads it, name the component otherwise, or set its kind and apiVersion)",
-                               lkg_quote(kind, strlen(kind), quoted[0]),
-                               lkg_quote(version, strlen(version), quoted[1]), component, row->kind,
-                               row->api_version);
-                lkg_report_add_words(report, n, words);
-                return -EBADMSG;
-        }
-        return -ENOENT;
+        lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(lkg_map_get(doc, "kind")),
+                       "kind: %s of %s is not read by %s; want %s of %s (if another program reads it, name "
+                       "the component otherwise, or set its kind and apiVersion)",
+                       LKG_QUOTE(kind), LKG_QUOTE(version), own->component, own->kind, own->api_version);
+        lkg_report_add_words(report, n, words);
 }
 
 /* No component reads it, as far as we know: of something that is easily taken for a configuration, that is worth a line. */
-static void note_foreign(const struct lkg_judge *judge, const struct lkg_value *doc,
+static void note_foreign(const struct lkg_judge *judge, const struct lkg_value *doc, const char *version,
                          struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_freep) char *words = NULL;
 
-        if (!judge->config.lint || strstr(lkg_map_get_string(doc, "apiVersion"), ".config.k8s.io/"))
-                return;
-        words = lkg_resembles(NULL, 0, 0, doc);
+        if (judge->config.lint && !strstr(version, ".config.k8s.io/"))
+                words = lkg_resembles(NULL, 0, 0, doc);
         if (words)
                 lkg_report_add(
                         report, LKG_NOTE, LKG_C_FOREIGN, LKG_AT(lkg_map_get(doc, "kind")),
                         "no component that lkgfs knows reads this, so only its syntax was looked at; %s",
                         words);
+}
+
+/*
+ * The component cannot decode a kind with a table in an unknown version. With a misspelled kind in a known version it would
+ * not start, and without a table nothing in the document would be checked. And a component with a table reads no other kind:
+ * it would only say "no kind ... is registered for version ...".
+ * Return: 0; -ENOENT: any other kind; -EBADMSG (@report).
+ */
+static int schema_of(const struct lkg_judge *judge, const struct lkg_value *doc, const char *kind,
+                     const char *version, struct lkg_report *report, const struct lkg_schema **ret)
+{
+        const struct lkg_kind *own = NULL, *of_kind = NULL, *of_version = NULL;
+        struct lkg_span given = { kind, strlen(kind) }, in = { version, strlen(version) };
+
+        for (size_t i = 0; i < lkg_n_kinds; i++) {
+                const struct lkg_kind *row = &lkg_kinds[i];
+
+                if (judge->config.component && strcmp(row->component, judge->config.component) == 0)
+                        own = row;
+                if (strcmp(row->kind, kind) == 0)
+                        of_kind = row;
+                if (strcmp(row->api_version, version) == 0 && !lkg_rule_word(other_kinds, given))
+                        of_version = row;
+        }
+        if (of_kind && of_kind != of_version) {
+                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(lkg_map_get(doc, "apiVersion")),
+                               "apiVersion: %s is unknown for kind %s; want %s", LKG_QUOTE(in), kind,
+                               of_kind->api_version);
+                return -EBADMSG;
+        }
+        if (!of_kind && of_version) {
+                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, LKG_AT(lkg_map_get(doc, "kind")),
+                               "kind: %s is unknown in %s; want %s", LKG_QUOTE(given), version,
+                               of_version->kind);
+                return -EBADMSG;
+        }
+        if (own && own != of_kind) {
+                refuse_foreign(doc, own, given, in, report);
+                return -EBADMSG;
+        }
+        if (!of_kind)
+                note_foreign(judge, doc, version, report);
+        return lkg_schema_get(kind, version, judge->config.release, ret);
 }
 
 /*
@@ -187,25 +161,11 @@ static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate
 {
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 const struct lkg_value *doc = candidate->layers[i].doc;
-                const char *kind, *api_version;
-                int r;
+                const char *kind = doc ? lkg_map_get_string(doc, "kind") : NULL;
+                const char *version = doc ? lkg_map_get_string(doc, "apiVersion") : NULL;
 
-                if (!doc || lkg_value_type(doc) != LKG_MAP)
-                        continue;
-                kind = lkg_map_get_string(doc, "kind");
-                api_version = lkg_map_get_string(doc, "apiVersion");
-                if (!kind || !api_version)
-                        continue;
-                r = lkg_schema_get(kind, api_version, judge->config.release, ret);
-                if (r == -ENOENT)
-                        r = refuse_version(judge, doc, report);
-                if (r < 0 && r != -ENOENT)
-                        return r;
-                if (refuse_foreign(judge, doc, report) == -EBADMSG)
-                        return -EBADMSG;
-                if (r == -ENOENT)
-                        note_foreign(judge, doc, report);
-                return r;
+                if (kind && version)
+                        return schema_of(judge, doc, kind, version, report, ret);
         }
         return -ENOENT;
 }
@@ -372,12 +332,9 @@ static size_t n_advice(const struct lkg_judge *judge)
  */
 static bool wants_below(const struct lkg_value *doc)
 {
-        for (size_t i = 0; i < lkg_value_size(doc); i++) {
-                enum lkg_type type = lkg_value_type(lkg_map_at(doc, i, NULL, NULL));
-
-                if (type == LKG_NULL || type == LKG_MAP)
+        for (struct lkg_member m = { 0 }; lkg_value_next(doc, &m);)
+                if (lkg_value_type(m.value) == LKG_NULL || lkg_value_type(m.value) == LKG_MAP)
                         return true;
-        }
         return false;
 }
 
@@ -630,69 +587,48 @@ static void judge_kubeproxy(struct lkg_judge *judge, struct lkg_candidate *candi
         judge_whole(judge, candidate, files, unread, report);
 }
 
-/* @listed may have an aside. */
-static bool is_same_text(const struct lkg_finding *listed, const struct lkg_finding *finding)
+static bool same_place(const struct lkg_finding *a, const struct lkg_finding *b)
 {
-        return strncmp(listed->text, finding->text, strlen(finding->text)) == 0 &&
-               (listed->incomplete || strlen(listed->text) == strlen(finding->text));
+        return a->line == b->line && a->column == b->column &&
+               strcmp(a->file ? a->file : "", b->file ? b->file : "") == 0;
 }
 
-/* A finding of several stages is reported once. */
-static bool is_known(const struct lkg_report *report, const struct lkg_finding *finding)
+/* A finding of several stages is reported once. @listed may have an aside. */
+static bool is_same(const struct lkg_finding *listed, const struct lkg_finding *finding)
 {
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
+        size_t size = strlen(finding->text);
 
-                if (f->code == finding->code && f->line == finding->line && f->column == finding->column &&
-                    is_same_text(f, finding) &&
-                    strcmp(f->file ? f->file : "", finding->file ? finding->file : "") == 0)
-                        return true;
-        }
-        return false;
+        return listed->code == finding->code && same_place(listed, finding) &&
+               strncmp(listed->text, finding->text, size) == 0 &&
+               (listed->incomplete || strlen(listed->text) == size);
 }
 
 /* Skip mistakes of a zero value that replaces one of a wrong type: it is in no document. */
-static bool is_follow_up(const struct lkg_report *report, const struct lkg_finding *finding)
+static bool is_follow_up(const struct lkg_finding *listed, const struct lkg_finding *finding)
 {
-        if (!finding->file || finding->line == 0 || is_misfit(finding))
-                return false;
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
-
-                if (is_misfit(f) && f->file && f->line == finding->line && f->column == finding->column &&
-                    strcmp(f->file, finding->file) == 0)
-                        return true;
-        }
-        return false;
-}
-
-static void append_once(struct lkg_candidate *candidate, const struct lkg_report *from)
-{
-        struct lkg_report *to = &candidate->report;
-
-        for (size_t i = 0; i < from->n_findings; i++) {
-                const struct lkg_finding *f = &from->findings[i];
-
-                if (!is_known(to, f) && !is_follow_up(to, f))
-                        lkg_report_add_copy(to, f);
-        }
+        return finding->file && finding->line > 0 && !is_misfit(finding) && is_misfit(listed) &&
+               same_place(listed, finding);
 }
 
 /*
- * Findings about a merge without some broken layers, which have their own findings. The missing layers may
+ * @incomplete: findings about a merge without some broken layers, which have their own findings. The missing layers may
  * be the cause: only errors count, and each names the missing layers. Advice would be about a document that
  * does not exist.
  */
-static void append_incomplete(struct lkg_candidate *candidate, const struct lkg_report *from)
+static void append(struct lkg_candidate *candidate, const struct lkg_report *from, bool incomplete)
 {
         struct lkg_report *to = &candidate->report;
 
         for (size_t i = 0; i < from->n_findings; i++) {
                 const struct lkg_finding *f = &from->findings[i];
+                bool skip = incomplete && f->severity != LKG_ERROR;
 
-                if (f->severity != LKG_ERROR || is_known(to, f) || is_follow_up(to, f))
-                        continue;
-                lkg_report_add_incomplete(to, f, candidate->without);
+                for (size_t k = 0; !skip && k < to->n_findings; k++)
+                        skip = is_same(&to->findings[k], f) || is_follow_up(&to->findings[k], f);
+                if (!skip && incomplete)
+                        lkg_report_add_incomplete(to, f, candidate->without);
+                else if (!skip)
+                        lkg_report_add_copy(to, f);
         }
 }
 
@@ -718,15 +654,12 @@ static void count_unlisted(const struct lkg_judge *judge, struct lkg_candidate *
 static void fill_report(const struct lkg_judge *judge, struct lkg_candidate *candidate, bool whole,
                         const struct lkg_report *report)
 {
-        void (*append)(struct lkg_candidate *, const struct lkg_report *) =
-                whole ? append_once : append_incomplete;
-
-        append_once(candidate, &judge->flag_report);
+        append(candidate, &judge->flag_report, false);
         if (lkg_schema_is_kubelet(judge->schema))
-                (judge->base_broken ? append : append_once)(candidate, &judge->base_report);
-        append(candidate, report);
+                append(candidate, &judge->base_report, judge->base_broken && !whole);
+        append(candidate, report, !whole);
         for (size_t i = 0; i < judge->n_layers; i++)
-                append(candidate, &judge->layers[i].report);
+                append(candidate, &judge->layers[i].report, !whole);
         count_unlisted(judge, candidate, whole, report);
         for (size_t i = 0; i < judge->n_layers;
              i++) /* advice last: it must not leave an error without room */

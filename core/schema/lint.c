@@ -26,12 +26,11 @@ static bool over_base(enum lkg_layer_role role)
 
 /* ---- names ---- */
 
-static void report_case(const struct lint *lint, const struct lkg_schema_node *right, const char *name,
+static void report_case(const struct lint *lint, const struct lkg_schema_node *right, struct lkg_span name,
                         const struct lkg_value *value)
 {
-        char quoted[5 * 64 + 8];
+        const char *quoted = LKG_QUOTE(name);
 
-        (void)lkg_quote(name, strlen(name), quoted);
         if (over_base(lint->role))
                 lkg_report_add(lint->report, LKG_WARNING, LKG_F_WRONG_CASE, LKG_AT(value),
                                "%s is taken for %s here, but not in a base, and which of two spellings wins "
@@ -44,32 +43,29 @@ static void report_case(const struct lint *lint, const struct lkg_schema_node *r
 }
 
 static void report_unknown(const struct lint *lint, const struct lkg_schema_node *node,
-                           const struct lkg_schema_node *other, const char *name,
-                           const struct lkg_value *value)
+                           const struct lkg_schema_node *other, const struct lkg_member *m)
 {
         unsigned release = lkg_schema_release(lint->schema);
-        const struct lkg_schema_node *later = other ? lkg_node_member(other, name, strlen(name)) : NULL;
-        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX];
+        const struct lkg_schema_node *later =
+                other ? lkg_node_member(other, m->key.data, m->key.size) : NULL;
+        const char *quoted = LKG_QUOTE(m->key), *now = LKG_RELEASE_TEXT(release), *best;
         struct lkg_nearest nearest;
-        const char *best;
 
         if (lkg_report_is_full(lint->report)) {
                 lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, NULL, "%s", ""); /* counted */
                 return;
         }
-        (void)lkg_quote(name, strlen(name), quoted);
-        (void)lkg_release_text(release, now);
         if (later && later->field->since > release) {
-                lkg_report_add(lint->report, LKG_WARNING, LKG_F_NOT_IN_RELEASE, LKG_AT(value),
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_NOT_IN_RELEASE, LKG_AT(m->value),
                                "%s comes with %s and is ignored by %s", later->field->path,
                                LKG_RELEASE_TEXT(later->field->since), now);
                 return;
         }
-        lkg_nearest_init(&nearest, name);
+        lkg_nearest_init(&nearest, m->key.data);
         for (size_t i = 0; i < node->n_members; i++)
                 lkg_nearest_offer(&nearest, node->members[i]->name);
         best = lkg_nearest_best(&nearest);
-        lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, LKG_AT(value),
+        lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, LKG_AT(m->value),
                        "%s%s%s is not a field of %s in %s and is ignored by the component%s%s%s",
                        node->field->path, *node->field->path ? ": " : "", quoted,
                        lkg_schema_kind(lint->schema), now, best ? "; did you mean " : "", best ? best : "",
@@ -142,12 +138,9 @@ static void lint_map(const struct lint *lint, const struct lkg_schema_node *node
 static void lint_items(const struct lint *lint, const struct lkg_schema_node *node,
                        const struct lkg_schema_node *latest, const struct lkg_value *list)
 {
-        for (size_t i = 0; i < lkg_value_size(list); i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
-
-                if (lkg_value_type(item) == LKG_MAP)
-                        lint_map(lint, node, latest, item, NULL);
-        }
+        for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);)
+                if (lkg_value_type(m.value) == LKG_MAP)
+                        lint_map(lint, node, latest, m.value, NULL);
 }
 
 /* @holder: the struct around @member in the latest release; NULL = it does not exist there */
@@ -170,39 +163,26 @@ static void lint_member(const struct lint *lint, const struct lkg_schema_node *m
                 lint_items(lint, member->item, latest ? latest->item : NULL, value);
 }
 
-/* A name in the wrong case; in a layer above the base its value counts, and so do its mistakes. */
-static void lint_folded(const struct lint *lint, const struct lkg_schema_node *member,
-                        const struct lkg_schema_node *latest, const char *name,
-                        const struct lkg_value *value)
-{
-        report_case(lint, member, name, value);
-        if (over_base(lint->role))
-                lint_member(lint, member, latest, value, NULL);
-}
-
 static void lint_map(const struct lint *lint, const struct lkg_schema_node *node,
                      const struct lkg_schema_node *latest, const struct lkg_value *map,
                      const struct lkg_value *below)
 {
         bool has_below = below && lkg_value_type(below) == LKG_MAP;
 
-        for (size_t i = 0; i < lkg_value_size(map); i++) {
-                const char *name;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                const struct lkg_schema_node *folded = lkg_node_member_folded(node, name, size);
-                bool exact = folded && folded->name_size == size && memcmp(folded->name, name, size) == 0;
-                const struct lkg_schema_node *member = exact ? folded : NULL;
+        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);) {
+                const struct lkg_schema_node *member = lkg_node_member_folded(node, m.key.data, m.key.size);
+                bool exact = member && lkg_span_is(m.key, member->name);
 
-                if (*name == '$') /* a directive; the merge judges it */
+                if (*m.key.data == '$') /* a directive; the merge judges it */
                         continue;
-                if (member)
-                        lint_member(lint, member, latest, value,
-                                    has_below ? lkg_map_find(below, lkg_span(name, size)) : NULL);
-                else if (folded)
-                        lint_folded(lint, folded, latest, name, value);
-                else
-                        report_unknown(lint, node, latest, name, value);
+                if (!member)
+                        report_unknown(lint, node, latest, &m);
+                else if (!exact)
+                        report_case(lint, member, m.key, m.value);
+                /* in the wrong case a value counts in a layer above the base, and so do its mistakes */
+                if (exact || (member && over_base(lint->role)))
+                        lint_member(lint, member, latest, m.value,
+                                    exact && has_below ? lkg_map_find(below, m.key) : NULL);
         }
 }
 
@@ -263,40 +243,13 @@ static const struct lkg_value *earlier_layer(const struct lkg_value *value)
  * Fields that guides for hardening (the CIS benchmark, the DISA STIG) want to see written down: that a file says them, whatever the
  * default is, is the point.
  */
-static bool should_be_said(const char *path)
-{
-        static const char *const paths[] = {
-                "address",
-                "authentication.anonymous.enabled",
-                "authentication.webhook.enabled",
-                "authentication.x509.clientCAFile",
-                "authorization.mode",
-                "bindAddress",
-                "enableDebuggingHandlers",
-                "enableProfiling",
-                "enableProfilingHandler",
-                "eventRecordQPS",
-                "healthzBindAddress",
-                "makeIPTablesUtilChains",
-                "metricsBindAddress",
-                "podPidsLimit",
-                "protectKernelDefaults",
-                "readOnlyPort",
-                "rotateCertificates",
-                "seccompDefault",
-                "serverTLSBootstrap",
-                "streamingConnectionIdleTimeout",
-                "tlsCertFile",
-                "tlsCipherSuites",
-                "tlsMinVersion",
-                "tlsPrivateKeyFile",
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++)
-                if (strcmp(paths[i], path) == 0)
-                        return true;
-        return false;
-}
+static const char should_be_said[] =
+        "address, authentication.anonymous.enabled, authentication.webhook.enabled, "
+        "authentication.x509.clientCAFile, authorization.mode, bindAddress, enableDebuggingHandlers, "
+        "enableProfiling, enableProfilingHandler, eventRecordQPS, healthzBindAddress, "
+        "makeIPTablesUtilChains, metricsBindAddress, podPidsLimit, protectKernelDefaults, readOnlyPort, "
+        "rotateCertificates, seccompDefault, serverTLSBootstrap, streamingConnectionIdleTimeout, "
+        "tlsCertFile, tlsCipherSuites, tlsMinVersion, tlsPrivateKeyFile";
 
 /* A value that equals the default: redundant, or it undoes an earlier layer. */
 static void check_default(const struct lint *lint, const struct lkg_schema_node *node,
@@ -322,7 +275,8 @@ static void check_default(const struct lint *lint, const struct lkg_schema_node 
         lkg_render_json_compact(def, &text);
         (void)lkg_buf_text(&text);
         if (!earlier || lkg_value_equal(earlier, value)) {
-                if (lint->all && !should_be_said(node->field->path))
+                if (lint->all &&
+                    !lkg_rule_word(should_be_said, lkg_span(node->field->path, strlen(node->field->path))))
                         lkg_report_add(lint->report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
                                        "%s: %s is the default; the line could be left out",
                                        node->field->path, text.data);
@@ -336,18 +290,13 @@ static void check_default(const struct lint *lint, const struct lkg_schema_node 
 static void lint_merged(const struct lint *lint, const struct lkg_schema_node *node,
                         const struct lkg_value *map)
 {
-        for (size_t i = 0; i < lkg_value_size(map); i++) {
-                const char *name;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                const struct lkg_schema_node *member = lkg_node_member(node, name, size);
+        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);) {
+                const struct lkg_schema_node *member = lkg_node_member(node, m.key.data, m.key.size);
 
-                if (!member)
-                        continue;
-                if (member->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP)
-                        lint_merged(lint, member, value);
-                else
-                        check_default(lint, member, value);
+                if (member && member->class == LKG_CLASS_STRUCT && lkg_value_type(m.value) == LKG_MAP)
+                        lint_merged(lint, member, m.value);
+                else if (member)
+                        check_default(lint, member, m.value);
         }
 }
 

@@ -75,7 +75,7 @@ static double count(struct lkg_span list, struct lkg_span also)
         return (double)n;
 }
 
-static struct lkg_span list_of(const char *text)
+static struct lkg_span span_of(const char *text)
 {
         return lkg_span(text, strlen(text));
 }
@@ -111,7 +111,7 @@ static void add_part(const struct lkg_rules *rules, struct sum *sum, const char 
                 return;
         sum->largest = amount;
         sum->value = value;
-        (void)lkg_rule_key_path(map, key, strlen(key), sum->path);
+        (void)lkg_rule_key_path(map, span_of(key), sum->path);
 }
 
 /* GetNodeAllocatableReservation(). @capacity: 0 = unknown; a threshold in percent makes the sum unknown then */
@@ -146,27 +146,20 @@ static struct lkg_host ask(const struct lkg_rules *rules, enum lkg_host_fact fac
 }
 
 /* validateNodeAllocatable() */
-static void report_lack(const struct lkg_rules *rules, const struct resource *resource,
-                        const struct sum *sum, double capacity)
-{
-        char wanted[64], has[64];
-
-        if (capacity <= 0 || sum->unknown || !sum->value || !MORE_THAN(sum->amount, capacity))
-                return;
-        lkg_breach(rules, LKG_F_HOST_LACKS, sum->path, sum->value,
-                   "is more than this host has: systemReserved, kubeReserved and evictionHard come to %s of "
-                   "%s, "
-                   "and the host has %s; the component ends at its start",
-                   amount_text(resource, sum->amount, wanted), resource->name,
-                   amount_text(resource, capacity, has));
-}
-
 static void check_allocatable(const struct lkg_rules *rules, const struct resource *resource,
                               double capacity)
 {
-        struct sum sum = add_up(rules, resource, capacity);
+        const struct sum sum = add_up(rules, resource, capacity);
+        char wanted[64], has[64];
 
-        report_lack(rules, resource, &sum, capacity);
+        if (capacity <= 0 || sum.unknown || !sum.value || !MORE_THAN(sum.amount, capacity))
+                return;
+        lkg_breach(rules, LKG_F_HOST_LACKS, sum.path, sum.value,
+                   "is more than this host has: systemReserved, kubeReserved and evictionHard come to %s of "
+                   "%s, "
+                   "and the host has %s; the component ends at its start",
+                   amount_text(resource, sum.amount, wanted), resource->name,
+                   amount_text(resource, capacity, has));
 }
 
 /* reservedSystemCPUs replaces the cpu of systemReserved and kubeReserved. */
@@ -176,16 +169,15 @@ static void check_cpus(const struct lkg_rules *rules)
         const struct lkg_span reserved = lkg_object_text(rules->object, field);
         struct lkg_span online;
         struct lkg_host host;
-        struct sum sum = add_up(rules, &cpu, 0);
 
-        if (!sum.value && reserved.size == 0)
+        if (!add_up(rules, &cpu, 0).value && reserved.size == 0)
                 return;
         host = ask(rules, LKG_HOST_CPUS);
-        online = list_of(host.cpus);
+        online = span_of(host.cpus);
         if (online.size == 0)
                 return;
         if (reserved.size == 0)
-                report_lack(rules, &cpu, &sum, count(online, online));
+                check_allocatable(rules, &cpu, count(online, online));
         else if (!is_subset(reserved, online))
                 lkg_breach(rules, LKG_F_HOST_LACKS, field, lkg_object_get(rules->object, field),
                            "names CPUs that are not online on this host; want some of %s", host.cpus);
@@ -216,20 +208,17 @@ static void add_reserved_memory(const struct lkg_rules *rules, const struct lkg_
                                 bool *unknown)
 {
         const struct lkg_host host = ask(rules, LKG_HOST_NUMA_NODES);
-        struct lkg_span nodes = list_of(host.numa_nodes);
+        struct lkg_span nodes = span_of(host.numa_nodes);
 
-        for (size_t i = 0; i < lkg_value_size(list); i++) {
-                const struct lkg_value *item = lkg_list_get(list, i), *node = lkg_map_get(item, "numaNode"),
-                                       *limits = lkg_map_get(item, "limits"),
-                                       *value = limits ? lkg_map_get(limits, "memory") : NULL;
-                int64_t n = node ? lkg_value_int(node) : 0;
-                char path[LKG_RULE_PATH_MAX];
+        for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);) {
+                const struct lkg_value *node = lkg_map_get(m.value, "numaNode"),
+                                       *value = lkg_object_get(m.value, "limits.memory");
+                int64_t n = lkg_value_int(node);
                 double amount = 0;
 
                 if (nodes.size > 0 && !is_in(nodes, n, n))
-                        lkg_breach(rules, LKG_F_HOST_LACKS,
-                                   lkg_rule_item_path("reservedMemory", i, "numaNode", path), node,
-                                   "is not a NUMA node of this host; want one of %s", host.numa_nodes);
+                        lkg_breach(rules, LKG_F_HOST_LACKS, LKG_ITEM_PATH("reservedMemory", m.i, "numaNode"),
+                                   node, "is not a NUMA node of this host; want one of %s", host.numa_nodes);
                 *unknown |= value && lkg_startup_amount(lkg_text_of(value), 0, &amount) < 0;
                 *ret += amount;
         }
@@ -267,9 +256,8 @@ static void check_memory_manager(const struct lkg_rules *rules)
 static void check_topology_manager(const struct lkg_rules *rules)
 {
         static const char field[] = "topologyManagerPolicy";
-        const struct lkg_value *options = lkg_object_get(rules->object, "topologyManagerPolicyOptions");
         struct lkg_span most =
-                lkg_text_of(options ? lkg_map_get(options, "max-allowable-numa-nodes") : NULL);
+                lkg_object_text(rules->object, "topologyManagerPolicyOptions.max-allowable-numa-nodes");
         struct lkg_host host;
         struct lkg_span nodes;
         int64_t max = 8;
@@ -278,7 +266,7 @@ static void check_topology_manager(const struct lkg_rules *rules)
             (most.size > 0 && lkg_int_parse(most.data, most.size, 10, 64, &max, NULL) < 0))
                 return;
         host = ask(rules, LKG_HOST_NUMA_NODES);
-        nodes = list_of(host.numa_nodes);
+        nodes = span_of(host.numa_nodes);
         if (count(nodes, nodes) > (double)max)
                 lkg_breach(rules, LKG_F_HOST_LACKS, field, lkg_object_get(rules->object, field),
                            "works with %" PRId64

@@ -112,51 +112,45 @@ const size_t lkg_n_kubelet_rules = LKG_ARRAY_SIZE(lkg_kubelet_rules);
 
 /* ---- two fields ---- */
 
-/* Make @path with its value one side of a rule between two fields. */
-static struct lkg_operand operand(const struct lkg_rules *rules, const char *path, const char *says)
-{
-        return (struct lkg_operand){ path, lkg_rule_get(rules, path), says };
-}
-
 static void between(const struct lkg_rules *rules, const char *a, const char *a_says, const char *b,
                     const char *b_says, const char *want)
 {
-        struct lkg_operand left = operand(rules, a, a_says), right = operand(rules, b, b_says);
+        lkg_breach_pair(rules, LKG_F_CONTRADICTION, a, a_says, b, b_says, want);
+}
 
-        lkg_breach_between(rules, LKG_F_CONTRADICTION, &left, &right, want);
+/* Two fields of which only one may be there. */
+static void exclusive(const struct lkg_rules *rules, const char *a, const char *b, const char *want)
+{
+        between(rules, a, "cannot go with", b, "cannot go with", want);
 }
 
 static void check_images(const struct lkg_rules *rules)
 {
         int64_t minimum, maximum;
 
-        lkg_rule_begin(rules);
-        if (lkg_rule_int(rules, "imageGCLowThresholdPercent") >=
+        if (lkg_value_int(lkg_rule_about(rules, "imageGCLowThresholdPercent")) >=
             lkg_rule_int(rules, "imageGCHighThresholdPercent"))
                 between(rules, "imageGCLowThresholdPercent", "must be less than",
                         "imageGCHighThresholdPercent", "must be greater than", NULL);
-        lkg_rule_begin(rules);
-        minimum = lkg_rule_duration(rules, "imageMinimumGCAge");
+        minimum = lkg_value_duration(lkg_rule_about(rules, "imageMinimumGCAge"));
         maximum = lkg_rule_duration(rules, "imageMaximumGCAge");
         if (maximum > 0 && maximum <= minimum)
                 between(rules, "imageMaximumGCAge", "must be greater than", "imageMinimumGCAge",
                         "must be less than", NULL);
         lkg_rule_begin(rules);
         if (lkg_rule_bool(rules, "serializeImagePulls") && lkg_rule_int(rules, "maxParallelImagePulls") > 1)
-                between(rules, "maxParallelImagePulls", "cannot go with", "serializeImagePulls",
-                        "cannot go with", "set serializeImagePulls to false for more than one at a time");
+                exclusive(rules, "maxParallelImagePulls", "serializeImagePulls",
+                          "set serializeImagePulls to false for more than one at a time");
 }
 
 static void check_shutdown(const struct lkg_rules *rules)
 {
         static const char whole[] = "shutdownGracePeriod", critical[] = "shutdownGracePeriodCriticalPods",
                           by_priority[] = "shutdownGracePeriodByPodPriority";
+        int64_t whole_ns = lkg_value_duration(lkg_rule_about(rules, whole)),
+                critical_ns = lkg_rule_duration(rules, critical);
         const struct lkg_value *list;
-        int64_t whole_ns, critical_ns;
 
-        lkg_rule_begin(rules);
-        whole_ns = lkg_rule_duration(rules, whole);
-        critical_ns = lkg_rule_duration(rules, critical);
         if (lkg_rule_gate(rules, "GracefulNodeShutdown") && critical_ns > whole_ns)
                 between(rules, critical, "must not be more than", whole, "must not be less than", NULL);
         list = lkg_rule_get(rules, by_priority);
@@ -164,10 +158,9 @@ static void check_shutdown(const struct lkg_rules *rules)
             lkg_value_size(list) == 0)
                 return;
         if (whole_ns > 0)
-                between(rules, by_priority, "cannot go with", whole, "cannot go with", "keep one of them");
+                exclusive(rules, by_priority, whole, "keep one of them");
         else if (critical_ns > 0)
-                between(rules, by_priority, "cannot go with", critical, "cannot go with",
-                        "keep one of them");
+                exclusive(rules, by_priority, critical, "keep one of them");
 }
 
 static void check_cgroups(const struct lkg_rules *rules)
@@ -181,8 +174,7 @@ static void check_cgroups(const struct lkg_rules *rules)
                 lkg_rule_begin(rules);
                 if (lkg_rule_text(rules, "reservedSystemCPUs").size > 0 &&
                     lkg_rule_text(rules, cgroups[i]).size > 0)
-                        between(rules, "reservedSystemCPUs", "cannot go with", cgroups[i], "cannot go with",
-                                "keep one of them");
+                        exclusive(rules, "reservedSystemCPUs", cgroups[i], "keep one of them");
         }
 }
 
@@ -196,136 +188,136 @@ static void check_logs(const struct lkg_rules *rules)
 
 /* ---- enforceNodeAllocatable ---- */
 
-enum enforcement { PODS, SYSTEM, SYSTEM_COMPRESSIBLE, KUBE, KUBE_COMPRESSIBLE, NONE, N_ENFORCEMENTS };
-
 static const char enforce[] = "enforceNodeAllocatable";
-static const char *const enforcements[] = { "pods",
-                                            "system-reserved",
-                                            "system-reserved-compressible",
-                                            "kube-reserved",
-                                            "kube-reserved-compressible",
-                                            "none" };
 
-static enum enforcement enforcement_of(const struct lkg_value *item)
+static const struct enforcement {
+        const char *name;
+        const char *cgroup;  /* the field that it needs */
+        const char *without; /* another one that cannot stand before it */
+} enforcements[] = {
+        { "pods" },
+        { "system-reserved", "systemReservedCgroup" },
+        { "system-reserved-compressible", "systemReservedCgroup", "system-reserved" },
+        { "kube-reserved", "kubeReservedCgroup" },
+        { "kube-reserved-compressible", "kubeReservedCgroup", "kube-reserved" },
+        { "none" },
+};
+
+/* The last item of the list before @end that is @text. */
+static const struct lkg_value *item_before(const struct lkg_value *list, size_t end, struct lkg_span text)
 {
-        const char *text;
-        size_t size;
+        const struct lkg_value *found = NULL;
 
-        if (!item || lkg_value_type(item) != LKG_STRING)
-                return N_ENFORCEMENTS;
-        text = lkg_value_text(item, &size);
-        for (size_t i = 0; i < N_ENFORCEMENTS; i++)
-                if (strlen(enforcements[i]) == size && memcmp(enforcements[i], text, size) == 0)
-                        return (enum enforcement)i;
-        return N_ENFORCEMENTS;
+        for (struct lkg_member m = { 0 }; m.n < end && lkg_value_next(list, &m);)
+                if (lkg_span_equal(lkg_text_of(m.value), text))
+                        found = m.value;
+        return found;
 }
 
 static void check_enforcement(const struct lkg_rules *rules, const char *path, const struct lkg_value *item,
-                              enum enforcement what, bool alone)
+                              const struct enforcement *what, bool alone)
 {
-        static const char *const cgroups[] = {
-                [SYSTEM] = "systemReservedCgroup",
-                [SYSTEM_COMPRESSIBLE] = "systemReservedCgroup",
-                [KUBE] = "kubeReservedCgroup",
-                [KUBE_COMPRESSIBLE] = "kubeReservedCgroup",
-                [NONE] = NULL,
-        };
         struct lkg_operand entry = { path, item, "needs" }, other;
 
-        if (what == NONE) {
+        if (strcmp(what->name, "none") == 0) {
                 if (!alone)
                         lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
                                    "must be the only entry; remove it or the others");
                 return;
         }
         lkg_rule_begin(rules);
-        if (cgroups[what] && lkg_rule_text(rules, cgroups[what]).size == 0) {
-                other = operand(rules, cgroups[what], "must be set for");
+        if (what->cgroup && lkg_rule_text(rules, what->cgroup).size == 0) {
+                other = (struct lkg_operand){ what->cgroup, lkg_rule_get(rules, what->cgroup),
+                                              "must be set for" };
                 lkg_breach_between(rules, LKG_F_REQUIRED, &entry, &other,
                                    "name the cgroup, or remove the entry");
         }
-        lkg_rule_begin(rules);
-        if (!lkg_rule_bool(rules, "cgroupsPerQOS")) {
-                other = operand(rules, "cgroupsPerQOS", "must be true for");
+        other = (struct lkg_operand){ "cgroupsPerQOS", lkg_rule_about(rules, "cgroupsPerQOS"),
+                                      "must be true for" };
+        if (!lkg_rule_bool(rules, other.path))
                 lkg_breach_between(rules, LKG_F_CONTRADICTION, &entry, &other,
                                    "set cgroupsPerQOS to true, or enforceNodeAllocatable to [none]");
-        }
+}
+
+static const struct enforcement *enforcement_of(const struct lkg_value *item)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(enforcements); i++)
+                if (lkg_span_is(lkg_text_of(item), enforcements[i].name))
+                        return &enforcements[i];
+        return NULL;
 }
 
 static void check_enforce(const struct lkg_rules *rules)
 {
-        static const enum enforcement pairs[][2] = { { SYSTEM, SYSTEM_COMPRESSIBLE },
-                                                     { KUBE, KUBE_COMPRESSIBLE } };
-        const struct lkg_value *list = lkg_rule_items(rules, enforce), *seen[N_ENFORCEMENTS] = { NULL };
+        const struct lkg_value *list = lkg_object_get(rules->object, enforce);
         size_t n = list ? lkg_value_size(list) : 0;
-        char path[LKG_RULE_PATH_MAX];
 
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
-                enum enforcement what = enforcement_of(item);
+        for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);) {
+                const struct enforcement *what = enforcement_of(m.value);
+                const char *path = LKG_ITEM_PATH(enforce, m.i, NULL);
 
-                (void)snprintf(path, sizeof(path), "%s[%zu]", enforce, i);
                 lkg_rule_begin(rules);
-                if (what == N_ENFORCEMENTS)
-                        lkg_breach(rules, LKG_F_NOT_ONE_OF, path, item,
+                if (!what)
+                        lkg_breach(rules, LKG_F_NOT_ONE_OF, path, m.value,
                                    "is not known; want pods, system-reserved, system-reserved-compressible, "
                                    "kube-reserved, kube-reserved-compressible or none");
-                else if (seen[what])
-                        lkg_breach(rules, LKG_F_DUPLICATE, path, item, "stands there twice; remove one");
+                else if (item_before(list, m.i, lkg_text_of(m.value)))
+                        lkg_breach(rules, LKG_F_DUPLICATE, path, m.value, "stands there twice; remove one");
                 else
-                        check_enforcement(rules, path, item, what, n == 1);
-                if (what != N_ENFORCEMENTS)
-                        seen[what] = item;
+                        check_enforcement(rules, path, m.value, what, n == 1);
         }
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++) {
-                struct lkg_operand one = { enforce, seen[pairs[i][0]], "cannot go with" },
-                                   other = { enforce, seen[pairs[i][1]], "cannot go with" };
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(enforcements); i++) {
+                const struct enforcement *what = &enforcements[i];
+                const char *names[] = { what->without ? what->without : "", what->name };
+                struct lkg_operand sides[2];
 
-                if (one.value && other.value)
-                        lkg_breach_between(rules, LKG_F_CONTRADICTION, &one, &other, "keep one of them");
+                for (size_t k = 0; k < 2; k++)
+                        sides[k] = (struct lkg_operand){
+                                enforce, item_before(list, n, lkg_span(names[k], strlen(names[k]))),
+                                "cannot go with"
+                        };
+                if (what->without && sides[0].value && sides[1].value)
+                        lkg_breach_between(rules, LKG_F_CONTRADICTION, &sides[0], &sides[1],
+                                           "keep one of them");
         }
 }
 
 /* ---- reservedMemory ---- */
 
+static const char reserved_memory[] = "reservedMemory";
+
 struct reservation {
         int64_t node;
-        const char *key;
-        size_t size, index;
+        size_t index;
+        struct lkg_span key;
         const struct lkg_value *value;
 };
 
 static int compare_reservations(const void *one, const void *two)
 {
         const struct reservation *a = one, *b = two;
-        int r = memcmp(a->key, b->key, a->size < b->size ? a->size : b->size);
+        size_t n = a->key.size < b->key.size ? a->key.size : b->key.size;
+        int r = memcmp(a->key.data, b->key.data, n);
 
         if (a->node != b->node)
                 return a->node < b->node ? -1 : 1;
         if (r != 0)
                 return r;
-        if (a->size != b->size)
-                return a->size < b->size ? -1 : 1;
+        if (a->key.size != b->key.size)
+                return a->key.size < b->key.size ? -1 : 1;
         return a->index < b->index ? -1 : a->index > b->index;
 }
 
 /* Path of one limit: `reservedMemory[1].limits.memory`. */
-static void reservation_path(const struct reservation *one, char buf[static LKG_RULE_PATH_MAX])
-{
-        char path[64];
-
-        (void)snprintf(path, sizeof(path), "reservedMemory[%zu].limits", one->index);
-        (void)lkg_rule_key_path(path, one->key, one->size, buf);
-}
+#define LIMIT_PATH(one) LKG_KEY_PATH(LKG_ITEM_PATH(reserved_memory, (one)->index, "limits"), (one)->key)
 
 static void check_reservation(const struct lkg_rules *rules, const struct reservation *one)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
-        char path[LKG_RULE_PATH_MAX];
+        const char *path = LIMIT_PATH(one);
         struct lkg_span text = lkg_text_of(one->value);
 
-        reservation_path(one, path);
-        if (!lkg_name_is_memory(lkg_span(one->key, one->size)))
+        if (!lkg_name_is_memory(one->key))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, path, one->value,
                            "is of a kind that cannot be reserved; want memory or hugepages-SIZE");
         if ((text.size == 0 || lkg_quantity_parse(text.data, text.size, &quantity, NULL) == 0) &&
@@ -338,51 +330,27 @@ static void check_duplicates(const struct lkg_rules *rules, struct reservation *
 {
         if (n > 1)
                 qsort(all, n, sizeof(*all), compare_reservations);
-        for (size_t i = 1; i < n; i++) {
-                const struct reservation *before = &all[i - 1], *one = &all[i];
-                char path[LKG_RULE_PATH_MAX], path_before[LKG_RULE_PATH_MAX];
-
-                if (one->node != before->node || one->size != before->size ||
-                    memcmp(one->key, before->key, one->size) != 0)
-                        continue;
-                reservation_path(one, path);
-                reservation_path(before, path_before);
-                lkg_breach(rules, LKG_F_DUPLICATE, path, one->value,
-                           "is the second one for NUMA node %lld; %s is there already", (long long)one->node,
-                           path_before);
-        }
+        for (size_t i = 1; i < n; i++)
+                if (all[i].node == all[i - 1].node && lkg_span_equal(all[i].key, all[i - 1].key))
+                        lkg_breach(rules, LKG_F_DUPLICATE, LIMIT_PATH(&all[i]), all[i].value,
+                                   "is the second one for NUMA node %lld; %s is there already",
+                                   (long long)all[i].node, LIMIT_PATH(&all[i - 1]));
 }
 
 static void check_reserved_memory(const struct lkg_rules *rules)
 {
-        const struct lkg_value *list = lkg_rule_items(rules, "reservedMemory");
+        const struct lkg_value *list = lkg_rule_each(rules, reserved_memory);
         LKG_CLEANUP(lkg_freep) struct reservation *all = NULL;
-        size_t n_items = list ? lkg_value_size(list) : 0, n = 0;
+        size_t n = 0, allocated = 0;
 
-        for (size_t i = 0; i < n_items; i++) {
-                const struct lkg_value *limits = lkg_object_get(lkg_list_get(list, i), "limits");
-
-                n += limits ? lkg_value_size(limits) : 0;
-        }
-        lkg_rule_begin(rules);
-        if (n == 0)
-                return;
-        all = lkg_must(calloc(n, sizeof(*all)));
-        n = 0;
-        for (size_t i = 0; i < n_items; i++) {
-                const struct lkg_value *item = lkg_list_get(list, i),
-                                       *limits = lkg_object_get(item, "limits");
-                size_t size = limits ? lkg_value_size(limits) : 0;
-
-                for (size_t k = 0; k < size; k++) {
-                        struct reservation *one = &all[n++];
-
-                        one->node = lkg_object_int(item, "numaNode");
-                        one->index = i;
-                        one->value = lkg_map_at(limits, k, &one->key, &one->size);
-                        check_reservation(rules, one);
+        for (struct lkg_member item = { 0 }; lkg_value_next(list, &item);)
+                for (struct lkg_member m = { 0 };
+                     lkg_value_next(lkg_object_get(item.value, "limits"), &m);) {
+                        lkg_need(LKG_RESERVE(all, n, allocated));
+                        all[n] = (struct reservation){ lkg_object_int(item.value, "numaNode"), item.i, m.key,
+                                                       m.value };
+                        check_reservation(rules, &all[n++]);
                 }
-        }
         check_duplicates(rules, all, n);
 }
 
@@ -390,18 +358,17 @@ static void check_reserved_memory(const struct lkg_rules *rules)
 
 static void check_taint(const struct lkg_rules *rules, const struct lkg_value *taint, size_t i)
 {
+        static const char list[] = "registerWithTaints",
+                          effects[] = "NoSchedule, PreferNoSchedule, NoExecute";
         static const struct {
                 const char *member;
                 int (*parse)(const char *text, size_t size, char *reason);
         } pieces[] = { { "key", lkg_name_qualified }, { "value", lkg_name_label_value } };
         const struct lkg_value *effect = lkg_map_get(taint, "effect"),
                                *time = lkg_map_get(taint, "timeAdded");
-        static const char list[] = "registerWithTaints";
-        struct lkg_span text = lkg_text_of(effect);
-        char path[LKG_RULE_PATH_MAX];
 
         if (lkg_text_of(lkg_map_get(taint, "key")).size == 0)
-                lkg_breach_missing(rules, lkg_rule_item_path(list, i, "key", path), taint,
+                lkg_breach_missing(rules, LKG_ITEM_PATH(list, i, "key"), taint,
                                    "one such as example.com/dedicated");
         for (size_t k = 0; k < LKG_ARRAY_SIZE(pieces); k++) {
                 const struct lkg_value *piece = lkg_map_get(taint, pieces[k].member);
@@ -410,21 +377,20 @@ static void check_taint(const struct lkg_rules *rules, const struct lkg_value *t
                         lkg_rule_parse_item(rules, LKG_F_BAD_FORMAT, list, i, pieces[k].member, piece,
                                             pieces[k].parse);
         }
-        if (text.size > 0 && !lkg_rule_word("NoSchedule, PreferNoSchedule, NoExecute", text.data, text.size))
-                lkg_breach(rules, LKG_F_NOT_ONE_OF, lkg_rule_item_path(list, i, "effect", path), effect,
-                           "is not known; want one of NoSchedule, PreferNoSchedule, NoExecute");
+        if (lkg_text_of(effect).size > 0 && !lkg_rule_word(effects, lkg_text_of(effect)))
+                lkg_breach(rules, LKG_F_NOT_ONE_OF, LKG_ITEM_PATH(list, i, "effect"), effect,
+                           "is not known; want one of %s", effects);
         if (time)
-                lkg_breach(rules, LKG_F_CONTRADICTION, lkg_rule_item_path(list, i, "timeAdded", path), time,
+                lkg_breach(rules, LKG_F_CONTRADICTION, LKG_ITEM_PATH(list, i, "timeAdded"), time,
                            "is not allowed here; remove the line");
 }
 
 static void check_taints(const struct lkg_rules *rules)
 {
-        const struct lkg_value *list = lkg_rule_items(rules, "registerWithTaints");
+        const struct lkg_value *list = lkg_rule_each(rules, "registerWithTaints");
 
-        lkg_rule_begin(rules);
-        for (size_t i = 0; list && i < lkg_value_size(list); i++)
-                check_taint(rules, lkg_list_get(list, i), i);
+        for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);)
+                check_taint(rules, m.value, m.i);
 }
 
 static void check_allowlist(const struct lkg_rules *rules)
@@ -435,81 +401,67 @@ static void check_allowlist(const struct lkg_rules *rules)
                                                  .parse = lkg_schema_release(rules->schema) < 136
                                                                   ? lkg_image_pattern_full
                                                                   : lkg_image_pattern };
-        const struct lkg_value *list;
+        const struct lkg_value *list = lkg_rule_about(rules, allowlist);
 
-        lkg_rule_begin(rules);
-        list = lkg_rule_get(rules, allowlist);
         if (!lkg_rule_gate(rules, "KubeletEnsureSecretPulledImages") || !list || lkg_value_size(list) == 0)
                 return;
         if (!lkg_span_is(lkg_rule_text(rules, policy), "NeverVerifyAllowlistedImages"))
-                between(rules, allowlist, "cannot go with", policy, "cannot go with",
-                        "the list needs NeverVerifyAllowlistedImages");
+                exclusive(rules, allowlist, policy, "the list needs NeverVerifyAllowlistedImages");
         lkg_rules_apply(rules, &patterns, 1);
 }
 
 /* Two keys mean one sysctl if one of them has slashes where the other one has dots. */
-static void check_sysctl(const struct lkg_rules *rules, const struct lkg_value *map, struct lkg_span key,
-                         const struct lkg_value *value)
+static void check_sysctl(const struct lkg_rules *rules, const struct lkg_value *map,
+                         const struct lkg_member *m)
 {
-        char reason[LKG_REFUSAL_MAX] = "", path[LKG_RULE_PATH_MAX], name[256];
+        const char *path = LKG_KEY_PATH("defaultPodSysctls", m->key);
+        char reason[LKG_REFUSAL_MAX] = "", name[256];
 
-        (void)lkg_rule_key_path("defaultPodSysctls", key.data, key.size, path);
-        if (lkg_sysctl_name(key.data, key.size, reason) < 0) {
-                lkg_breach(rules, LKG_F_BAD_FORMAT, path, value, "has a key that is %s", reason);
+        if (lkg_sysctl_name(m->key.data, m->key.size, reason) < 0) {
+                lkg_breach(rules, LKG_F_BAD_FORMAT, path, m->value, "has a key that is %s", reason);
                 return;
         }
-        (void)snprintf(name, sizeof(name), "%.*s", (int)key.size, key.data);
+        (void)snprintf(name, sizeof(name), "%.*s", (int)m->key.size, m->key.data);
         lkg_sysctl_normalise(name);
-        if (memcmp(name, key.data, key.size) != 0 && lkg_map_get(map, name))
-                lkg_breach(rules, LKG_F_DUPLICATE, path, value,
+        if (!lkg_span_is(m->key, name) && lkg_map_get(map, name))
+                lkg_breach(rules, LKG_F_DUPLICATE, path, m->value,
                            "is set a second time, as %s; remove one of them", name);
 }
 
 static void check_sysctls(const struct lkg_rules *rules)
 {
-        const struct lkg_value *map = lkg_rule_items(rules, "defaultPodSysctls");
-        size_t n = map ? lkg_value_size(map) : 0;
+        const struct lkg_value *map = lkg_rule_each(rules, "defaultPodSysctls");
 
-        lkg_rule_begin(rules);
-        if (n == 0 || !lkg_rule_gate(rules, "DefaultPodSysctls"))
+        if (!map || !lkg_rule_gate(rules, "DefaultPodSysctls"))
                 return; /* a row says that it needs the gate */
-        for (size_t i = 0; i < n; i++) {
-                struct lkg_span key;
-                const struct lkg_value *value = lkg_map_at(map, i, &key.data, &key.size);
-
-                check_sysctl(rules, map, key, value);
-        }
+        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);)
+                check_sysctl(rules, map, &m);
 }
 
 static void check_memory(const struct lkg_rules *rules)
 {
-        static const char factor[] = "memoryThrottlingFactor", policy[] = "memoryReservationPolicy";
-        const double once_default = 0.9; /* up to 1.36, so many documents have it */
-        const bool newer = lkg_schema_release(rules->schema) >= 137;
-        const struct lkg_value *value, *chosen;
-        struct lkg_span word;
+        static const char factor[] = "memoryThrottlingFactor", policy[] = "memoryReservationPolicy",
+                          policies[] = "None, TieredReservation";
+        const double once = 0.9; /* the default up to 1.36, so many documents have it */
+        const unsigned release = lkg_schema_release(rules->schema);
+        const struct lkg_value *value = lkg_rule_about(rules, factor), *chosen;
+        const double n = lkg_object_float(rules->object, factor);
 
-        lkg_rule_begin(rules);
-        value = lkg_rule_get(rules, factor);
-        if (newer && value && lkg_object_float(rules->object, factor) != once_default &&
-            !lkg_rule_gate(rules, "MemoryQoS"))
+        if (release >= 137 && value && n != once && !lkg_rule_gate(rules, "MemoryQoS"))
                 lkg_breach_gate(rules, LKG_F_NEEDS_GATE, factor, value, "MemoryQoS", turn_on);
-        if (!newer && !value && lkg_rule_gate(rules, "MemoryQoS"))
+        if (release < 137 && !value && lkg_rule_gate(rules, "MemoryQoS"))
                 lkg_breach(rules, LKG_F_REQUIRED, factor, NULL,
                            "is empty and must not be while the feature gate MemoryQoS is on");
-        if (value &&
-            !(lkg_object_float(rules->object, factor) > 0 && lkg_object_float(rules->object, factor) <= 1))
+        if (value && !(n > 0 && n <= 1))
                 lkg_breach(rules, LKG_F_OUT_OF_RANGE, factor, value,
                            "is out of range; want more than 0, at most 1.0");
-        if (lkg_schema_release(rules->schema) < 136)
+        if (release < 136)
                 return;
-        lkg_rule_begin(rules);
-        chosen = lkg_rule_get(rules, policy);
-        word = lkg_text_of(chosen);
-        if (!lkg_rule_word("None, TieredReservation", word.data, word.size))
-                lkg_breach(rules, LKG_F_NOT_ONE_OF, policy, chosen,
-                           "is not known; want one of None, TieredReservation");
-        else if (lkg_span_is(word, "TieredReservation") && !lkg_rule_gate(rules, "MemoryQoS"))
+        chosen = lkg_rule_about(rules, policy);
+        if (!lkg_rule_word(policies, lkg_text_of(chosen)))
+                lkg_breach(rules, LKG_F_NOT_ONE_OF, policy, chosen, "is not known; want one of %s",
+                           policies);
+        else if (lkg_span_is(lkg_text_of(chosen), "TieredReservation") && !lkg_rule_gate(rules, "MemoryQoS"))
                 lkg_breach_gate(rules, LKG_F_NEEDS_GATE, policy, chosen, "MemoryQoS", turn_on);
 }
 
@@ -531,12 +483,10 @@ static bool is_clean(struct lkg_span path)
 static void check_pod_logs(const struct lkg_rules *rules)
 {
         static const char path[] = "podLogsDir";
-        const struct lkg_value *value;
-        struct lkg_span text;
+        const struct lkg_value *value = lkg_rule_about(rules, path);
+        struct lkg_span text = lkg_text_of(value);
+        bool ascii = true;
 
-        lkg_rule_begin(rules);
-        value = lkg_rule_get(rules, path);
-        text = lkg_text_of(value);
         if (text.size == 0)
                 return;
         if (*text.data != '/') /* it may be clean or not */
@@ -544,37 +494,33 @@ static void check_pod_logs(const struct lkg_rules *rules)
         else if (!is_clean(text))
                 lkg_breach(rules, LKG_F_BAD_FORMAT, path, value,
                            "is not in its normal form; write it without //, ., .. and a final slash");
-        for (size_t i = 0; i < text.size; i++) {
-                if ((unsigned char)text.data[i] < 0x80)
-                        continue;
+        for (size_t i = 0; i < text.size; i++)
+                ascii &= (unsigned char)text.data[i] < 0x80;
+        if (!ascii)
                 lkg_breach(rules, LKG_F_BAD_FORMAT, path, value,
                            "has characters beyond ASCII; the name becomes part of metrics");
-                break;
-        }
 }
 
 /* validation_linux.go, where the first violation hides the others. */
 static void check_os(const struct lkg_rules *rules)
 {
-        static const char ids[] = "userNamespaces.idsPerPod", oom[] = "singleProcessOOMKill";
-        const struct lkg_value *count, *kill;
+        static const char ids[] = "userNamespaces.idsPerPod", oom[] = "singleProcessOOMKill",
+                          fail[] = "failCgroupV1";
+        const struct lkg_value *value = lkg_rule_about(rules, fail);
         int64_t n;
 
-        lkg_rule_begin(rules);
-        if (rules->host->cgroup == 1 && lkg_rule_bool(rules, "failCgroupV1"))
+        if (rules->host->cgroup == 1 && lkg_rule_bool(rules, fail))
                 lkg_breach(
-                        rules, LKG_F_HOST, "failCgroupV1", lkg_rule_get(rules, "failCgroupV1"),
+                        rules, LKG_F_HOST, fail, value,
                         "does not fit this host, which has cgroup v1; move it to cgroup v2, or set false");
-        lkg_rule_begin(rules);
-        kill = lkg_rule_get(rules, oom);
-        if (rules->host->cgroup == 1 && kill && !lkg_rule_bool(rules, oom))
-                lkg_breach(rules, LKG_F_HOST, oom, kill,
+        value = lkg_rule_about(rules, oom);
+        if (rules->host->cgroup == 1 && value && !lkg_rule_bool(rules, oom))
+                lkg_breach(rules, LKG_F_HOST, oom, value,
                            "does not fit this host, which has cgroup v1; set true, or remove the line");
-        lkg_rule_begin(rules);
-        count = lkg_rule_get(rules, ids);
-        n = lkg_value_int(count);
-        if (count && (n < 65536 || n % 65536 != 0 || n > UINT32_MAX))
-                lkg_breach(rules, LKG_F_OUT_OF_RANGE, ids, count,
+        value = lkg_rule_about(rules, ids);
+        n = lkg_value_int(value);
+        if (value && (n < 65536 || n % 65536 != 0 || n > UINT32_MAX))
+                lkg_breach(rules, LKG_F_OUT_OF_RANGE, ids, value,
                            "is out of range; want a multiple of 65536, at most 4294967295");
 }
 

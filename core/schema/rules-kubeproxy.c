@@ -66,18 +66,17 @@ static void check_periods(const struct lkg_rules *rules)
         static const char *const paths[][2] = { { "iptables.syncPeriod", "iptables.minSyncPeriod" },
                                                 { "ipvs.syncPeriod", "ipvs.minSyncPeriod" },
                                                 { "nftables.syncPeriod", "nftables.minSyncPeriod" } };
-        struct lkg_span mode = lkg_object_text(rules->object, "mode");
+        struct lkg_span mode =
+                lkg_text_of(lkg_rule_about(rules, "mode")); /* of the section, only what is named */
         const char *const *section = paths[lkg_span_is(mode, "ipvs")       ? 1
                                            : lkg_span_is(mode, "nftables") ? 2
                                                                            : 0];
-        struct lkg_operand period = { section[0], lkg_object_get(rules->object, section[0]),
-                                      "must not be less than" };
-        struct lkg_operand minimum = { section[1], lkg_object_get(rules->object, section[1]),
-                                       "must not be more than" };
+        const struct lkg_operand period = { section[0], lkg_object_get(rules->object, section[0]),
+                                            "must not be less than" },
+                                 minimum = { section[1], lkg_object_get(rules->object, section[1]),
+                                             "must not be more than" };
         int64_t period_ns = lkg_value_duration(period.value), minimum_ns = lkg_value_duration(minimum.value);
 
-        lkg_rule_begin(rules);
-        (void)lkg_rule_get(rules, "mode"); /* the next three need it; of the section, only what they name */
         if (period_ns <= 0)
                 lkg_breach(rules, LKG_F_OUT_OF_RANGE, period.path, period.value,
                            "is out of range; it must be greater than 0");
@@ -88,21 +87,19 @@ static void check_periods(const struct lkg_rules *rules)
                 lkg_breach_between(rules, LKG_F_OUT_OF_RANGE, &minimum, &period, NULL);
 }
 
-/* Up to 1.36: `primary` alone, and nothing behind it is checked. Return: go on? */
-static bool check_node_ports_136(const struct lkg_rules *rules, const struct lkg_value *list, size_t i)
-{
-        const struct lkg_value *item = lkg_list_get(list, i);
-        char path[LKG_RULE_PATH_MAX];
+static const char node_ports[] = "nodePortAddresses";
 
-        (void)lkg_rule_item_path("nodePortAddresses", i, NULL, path);
-        if (!lkg_span_is(lkg_text_of(item), "primary")) {
-                lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr);
-                return true;
-        }
-        if (lkg_value_size(list) != 1)
-                lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
+/* Up to 1.36: `primary` alone, and nothing behind it is checked. Return: go on? */
+static bool check_node_port_136(const struct lkg_rules *rules, const struct lkg_member *m, bool alone)
+{
+        bool primary = lkg_span_is(lkg_text_of(m->value), "primary");
+
+        if (!primary)
+                lkg_rule_parse_item(rules, LKG_F_BAD_FORMAT, node_ports, m->i, NULL, m->value, parse_cidr);
+        else if (!alone)
+                lkg_breach(rules, LKG_F_CONTRADICTION, LKG_ITEM_PATH(node_ports, m->i, NULL), m->value,
                            "must be the only entry; remove it or the CIDRs");
-        return false;
+        return !primary;
 }
 
 static int parse_cidr_or_word(const char *text, size_t size, char *reason)
@@ -113,96 +110,72 @@ static int parse_cidr_or_word(const char *text, size_t size, char *reason)
 }
 
 /* @seen: a bit for each word that an earlier item was */
-static void check_node_port(const struct lkg_rules *rules, const struct lkg_value *list, size_t i,
-                            unsigned *seen)
+static void check_node_port(const struct lkg_rules *rules, const struct lkg_member *m, unsigned *seen)
 {
         static const char *const words[] = { "primary", "localhost", "all" };
-        const struct lkg_value *item = lkg_list_get(list, i);
-        char path[LKG_RULE_PATH_MAX];
 
-        (void)lkg_rule_item_path("nodePortAddresses", i, NULL, path);
         for (size_t k = 0; k < LKG_ARRAY_SIZE(words); k++) {
-                if (!lkg_span_is(lkg_text_of(item), words[k]))
+                if (!lkg_span_is(lkg_text_of(m->value), words[k]))
                         continue;
                 if (*seen & 1u << k)
-                        lkg_breach(rules, LKG_F_DUPLICATE, path, item, "is there twice; remove one of them");
+                        lkg_breach(rules, LKG_F_DUPLICATE, LKG_ITEM_PATH(node_ports, m->i, NULL), m->value,
+                                   "is there twice; remove one of them");
                 *seen |= 1u << k;
                 return;
         }
-        lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr_or_word);
+        lkg_rule_parse_item(rules, LKG_F_BAD_FORMAT, node_ports, m->i, NULL, m->value, parse_cidr_or_word);
 }
 
 static void check_node_ports(const struct lkg_rules *rules)
 {
-        const struct lkg_value *list = lkg_rule_items(rules, "nodePortAddresses");
-        size_t n = list ? lkg_value_size(list) : 0;
+        const struct lkg_value *list = lkg_rule_each(rules, node_ports);
         bool newer = lkg_schema_release(rules->schema) >= 137, more = true;
         unsigned seen = 0;
 
-        lkg_rule_begin(rules);
-        for (size_t i = 0; more && i < n; i++)
+        for (struct lkg_member m = { 0 }; more && lkg_value_next(list, &m);)
                 if (newer)
-                        check_node_port(rules, list, i, &seen);
+                        check_node_port(rules, &m, &seen);
                 else
-                        more = check_node_ports_136(rules, list, i);
+                        more = check_node_port_136(rules, &m, lkg_value_size(list) == 1);
 }
 
 static void check_ipvs(const struct lkg_rules *rules)
 {
         static const char mode[] = "mode", gate[] = "KubeProxyIPVS";
+        const struct lkg_value *value = lkg_rule_about(rules, mode);
 
-        lkg_rule_begin(rules);
-        if (lkg_schema_release(rules->schema) >= 137 && lkg_span_is(lkg_rule_text(rules, mode), "ipvs") &&
+        if (lkg_schema_release(rules->schema) >= 137 && lkg_span_is(lkg_text_of(value), "ipvs") &&
             !lkg_rule_gate(rules, gate))
-                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, mode, lkg_rule_get(rules, mode), gate,
+                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, mode, value, gate,
                                 "turn it on, or use the mode nftables or iptables");
-}
-
-/*
- * Check one of the CIDRs in clusterCIDR.
- * Return: whether it is valid.
- */
-static bool check_cluster_cidr(const struct lkg_rules *rules, const struct lkg_value *value,
-                               struct lkg_span part, struct lkg_cidr *ret)
-{
-        char reason[LKG_REFUSAL_MAX];
-
-        if (lkg_cidr_parse(part.data, part.size, ret, reason) == 0)
-                return true;
-        lkg_breach(rules, LKG_F_BAD_FORMAT, "clusterCIDR", value, "is not right: %s: %s", LKG_PIECE(part),
-                   reason);
-        return false;
 }
 
 static void check_cluster_cidrs(const struct lkg_rules *rules)
 {
-        const struct lkg_value *value;
+        static const char path[] = "clusterCIDR";
+        const struct lkg_value *value = lkg_rule_about(rules, path);
+        struct lkg_span rest = lkg_text_of(value), part;
         struct lkg_cidr cidrs[2];
-        struct lkg_span rest, part;
-        size_t n = 0, size;
+        char reason[LKG_REFUSAL_MAX];
         bool sound = true;
-        const char *text;
+        size_t n = 0;
 
-        lkg_rule_begin(rules);
-        value = lkg_rule_get(rules, "clusterCIDR");
-        if (!lkg_span_is(lkg_rule_text(rules, "detectLocalMode"), "ClusterCIDR") || !value ||
-            lkg_value_type(value) != LKG_STRING)
+        if (!lkg_span_is(lkg_rule_text(rules, "detectLocalMode"), "ClusterCIDR") || rest.size == 0)
                 return;
-        text = lkg_value_text(value, &size);
-        if (size == 0)
-                return;
-        rest = lkg_span(text, size);
         if (lkg_span_count(rest, ',') > 1) {
-                lkg_breach(rules, LKG_F_BAD_FORMAT, "clusterCIDR", value,
+                lkg_breach(rules, LKG_F_BAD_FORMAT, path, value,
                            "has more than two; want one CIDR, or one of each IP family");
                 return;
         }
-        while (lkg_span_next(&rest, ',', &part)) {
-                sound &= check_cluster_cidr(rules, value, part, &cidrs[n]);
-                n++;
+        for (; lkg_span_next(&rest, ',', &part); n++) {
+                if (lkg_cidr_parse(part.data, part.size, &cidrs[n], reason) == 0)
+                        continue;
+                sound = false;
+                lkg_breach(rules, LKG_F_BAD_FORMAT, path, value, "is not right: %s: %s", LKG_PIECE(part),
+                           reason);
         }
         if (sound && n == 2 && !lkg_cidr_dual_stack(&cidrs[0], &cidrs[1]))
-                lkg_breach(rules, LKG_F_CONTRADICTION, "clusterCIDR", value,
+                lkg_breach(rules, LKG_F_CONTRADICTION, path, value,
                            "has two of one IP family; want one CIDR, or one of each family");
 }
 

@@ -7,6 +7,7 @@
 #include "rules.h"
 
 #include <lkg/documents.h>
+#include <lkg/tree.h>
 
 #include "values/values.h"
 
@@ -32,7 +33,7 @@ static int check_signal(struct lkg_span signal, char *reason)
                 "imagefs.inodesFree, containerfs.available, containerfs.inodesFree, "
                 "allocatableMemory.available, pid.available";
 
-        if (lkg_rule_word(signals, signal.data, signal.size))
+        if (lkg_rule_word(signals, signal))
                 return 0;
         return lkg_refuse(reason,
                           "unknown eviction signal; want memory.available, pid.available, or available or "
@@ -134,7 +135,7 @@ static int check_grace_period(struct lkg_span signal, struct lkg_span value, cha
 
 static int check_reserved(struct lkg_span resource, struct lkg_span value, char *reason)
 {
-        if (!lkg_rule_word("cpu, memory, ephemeral-storage, pid", resource.data, resource.size))
+        if (!lkg_rule_word("cpu, memory, ephemeral-storage, pid", resource))
                 return lkg_refuse(reason, "cannot be reserved; want cpu, memory, ephemeral-storage or pid");
         return check_quantity(value, 0, reason);
 }
@@ -237,50 +238,36 @@ static bool is_curve(int64_t id)
 {
         /* P-256, P-384, P-521, X25519; with ML-KEM: P-256, X25519, P-384. Go 1.26 */
         static const int64_t ids[] = { 23, 24, 25, 29, 4587, 4588, 4589 };
+        bool found = false;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++)
-                if (ids[i] == id)
-                        return true;
-        return false;
+                found |= ids[i] == id;
+        return found;
 }
 
 static void check_curves(const struct lkg_rules *rules)
 {
         static const char field[] = "tlsCurvePreferences";
-        const struct lkg_value *list = lkg_rule_items(rules, field);
-        char path[LKG_RULE_PATH_MAX];
+        const struct lkg_value *list = lkg_rule_each(rules, field);
 
-        lkg_rule_begin(rules);
-        for (size_t i = 0; list && i < lkg_value_size(list); i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
-
-                if (!is_curve(lkg_value_int(item)))
-                        lkg_breach(rules, LKG_F_REFUSED_LATER, lkg_rule_item_path(field, i, NULL, path),
-                                   item,
+        for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);)
+                if (!is_curve(lkg_value_int(m.value)))
+                        lkg_breach(rules, LKG_F_REFUSED_LATER, LKG_ITEM_PATH(field, m.i, NULL), m.value,
                                    "is not a key exchange that the component knows; want one such as 29 "
                                    "(X25519)");
-        }
 }
 
 /* ---- more than one value ---- */
 
 static void check_soft_eviction(const struct lkg_rules *rules)
 {
-        const struct lkg_value *soft = lkg_rule_items(rules, "evictionSoft"), *periods;
-        char path[LKG_RULE_PATH_MAX];
+        const struct lkg_value *soft = lkg_rule_each(rules, "evictionSoft"),
+                               *periods = lkg_rule_get(rules, "evictionSoftGracePeriod");
 
-        lkg_rule_begin(rules);
-        periods = lkg_rule_get(rules, "evictionSoftGracePeriod");
-        for (size_t i = 0; soft && i < lkg_value_size(soft); i++) {
-                const char *signal;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(soft, i, &signal, &size);
-
-                if (is_off(lkg_text_of(value)) || (periods && lkg_map_get(periods, signal)))
-                        continue;
-                lkg_breach(rules, LKG_F_REFUSED_LATER, lkg_rule_key_path("evictionSoft", signal, size, path),
-                           value, "has no grace period; add the signal to evictionSoftGracePeriod");
-        }
+        for (struct lkg_member m = { 0 }; lkg_value_next(soft, &m);)
+                if (!is_off(lkg_text_of(m.value)) && !(periods && lkg_map_find(periods, m.key)))
+                        lkg_breach(rules, LKG_F_REFUSED_LATER, LKG_KEY_PATH("evictionSoft", m.key), m.value,
+                                   "has no grace period; add the signal to evictionSoftGracePeriod");
 }
 
 /* Does the map @path reserve some of @resource? */
@@ -296,25 +283,21 @@ static bool reserves(const struct lkg_rules *rules, const char *path, const char
 
 static void check_static_policies(const struct lkg_rules *rules)
 {
-        const struct lkg_value *reserved, *eviction;
-        bool memory;
+        static const char cpu[] = "cpuManagerPolicy", memory[] = "memoryManagerPolicy";
+        const struct lkg_value *value = lkg_rule_about(rules, cpu), *reserved, *eviction;
 
-        lkg_rule_begin(rules);
-        if (lkg_span_is(lkg_rule_text(rules, "cpuManagerPolicy"), "static") &&
+        if (lkg_span_is(lkg_text_of(value), "static") &&
             lkg_rule_text(rules, "reservedSystemCPUs").size == 0 &&
             !reserves(rules, "systemReserved", "cpu") && !reserves(rules, "kubeReserved", "cpu"))
-                lkg_breach(rules, LKG_F_REFUSED_LATER, "cpuManagerPolicy",
-                           lkg_rule_get(rules, "cpuManagerPolicy"),
+                lkg_breach(rules, LKG_F_REFUSED_LATER, cpu, value,
                            "needs CPUs that no container gets; set reservedSystemCPUs, or cpu in "
                            "systemReserved or kubeReserved");
-        lkg_rule_begin(rules);
+        value = lkg_rule_about(rules, memory);
         reserved = lkg_rule_get(rules, "reservedMemory");
         eviction = lkg_rule_get(rules, "evictionHard");
-        memory = eviction && lkg_map_get(eviction, "memory.available");
-        if (lkg_span_is(lkg_rule_text(rules, "memoryManagerPolicy"), "Static") &&
-            (!reserved || lkg_value_size(reserved) == 0) && memory)
-                lkg_breach(rules, LKG_F_REFUSED_LATER, "memoryManagerPolicy",
-                           lkg_rule_get(rules, "memoryManagerPolicy"),
+        if (lkg_span_is(lkg_text_of(value), "Static") && (!reserved || lkg_value_size(reserved) == 0) &&
+            eviction && lkg_map_get(eviction, "memory.available"))
+                lkg_breach(rules, LKG_F_REFUSED_LATER, memory, value,
                            "needs reservedMemory, in sum as much memory as kubeReserved, systemReserved and "
                            "evictionHard name");
 }
@@ -322,45 +305,25 @@ static void check_static_policies(const struct lkg_rules *rules)
 static void check_swap(const struct lkg_rules *rules)
 {
         static const char path[] = "memorySwap.swapBehavior";
+        const struct lkg_value *value = lkg_rule_about(rules, path);
 
-        lkg_rule_begin(rules);
         if (rules->host->cgroup == 1 && lkg_rule_gate(rules, "NodeSwap") &&
-            lkg_span_is(lkg_rule_text(rules, path), "LimitedSwap"))
-                lkg_breach(rules, LKG_F_REFUSED_LATER, path, lkg_rule_get(rules, path),
+            lkg_span_is(lkg_text_of(value), "LimitedSwap"))
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
                            "needs cgroup v2, and this host has cgroup v1; want NoSwap");
 }
 
 /* Zero stands for the default. syncFrequency: NewMainKubelet() refuses it; fileCheckFrequency: the ticker of static pods panics. */
-static void check_periods(const struct lkg_rules *rules)
+static void check_period(const struct lkg_rules *rules, const char *path)
 {
-        static const char *const paths[] = { "syncFrequency", "fileCheckFrequency" };
+        const struct lkg_value *value = lkg_rule_about(rules, path);
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++) {
-                const struct lkg_value *value;
-
-                lkg_rule_begin(rules);
-                value = lkg_rule_get(rules, paths[i]);
-                if (value && lkg_value_duration(value) < 0)
-                        lkg_breach(rules, LKG_F_REFUSED_LATER, paths[i], value,
-                                   "is negative, and the kubelet ends at its start; want a time such as 1m");
-        }
+        if (lkg_value_duration(value) < 0)
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
+                           "is negative, and the kubelet ends at its start; want a time such as 1m");
 }
 
 /* ---- options of the CPU and topology managers ---- */
-
-struct option {
-        const char *name;
-        unsigned alpha_until, beta_until; /* the last release as such; 0 = never */
-        bool number;                      /* of NUMA nodes, at least 8; else true or false */
-};
-
-struct manager {
-        const char *policy, *off; /* the field, and the value that means no manager */
-        const char *options;
-        const char *alpha_gate, *beta_gate;
-        const struct option *rows;
-        size_t n_rows;
-};
 
 #define EVER LKG_RELEASE_MAX
 
@@ -368,109 +331,91 @@ static const char across_cores[] = "distribute-cpus-across-cores",
                   across_numa[] = "distribute-cpus-across-numa", full_cpus[] = "full-pcpus-only",
                   uncore[] = "prefer-align-cpus-by-uncorecache";
 
-static const struct option cpu_options[] = {
-        { full_cpus, 0, 0, false },
-        { across_numa, 0, EVER, false },
-        { "align-by-socket", EVER, EVER, false },
-        { across_cores, EVER, EVER, false },
-        { "strict-cpu-reservation", 0, 134, false },
-        { uncore, 133, 135, false },
+struct manager {
+        const char *policy, *options;
+        const char *alpha_gate, *beta_gate;
+        struct option {
+                const char *name;                 /* NULL = no more */
+                unsigned alpha_until, beta_until; /* the last release as such; 0 = never */
+                bool number;                      /* of NUMA nodes, at least 8; else true or false */
+        } known[8];
 };
 
-static const struct option topology_options[] = {
-        { "prefer-closest-numa-nodes", 0, 0, false },
-        { "max-allowable-numa-nodes", 0, 134, true },
+static const struct manager cpu_manager = {
+        "cpuManagerPolicy",
+        "cpuManagerPolicyOptions",
+        "CPUManagerPolicyAlphaOptions",
+        "CPUManagerPolicyBetaOptions",
+        { { full_cpus },
+          { across_numa, 0, EVER },
+          { "align-by-socket", EVER, EVER },
+          { across_cores, EVER, EVER },
+          { "strict-cpu-reservation", 0, 134 },
+          { uncore, 133, 135 } },
 };
 
-static const struct manager managers[] = {
-        { "cpuManagerPolicy", "none", "cpuManagerPolicyOptions", "CPUManagerPolicyAlphaOptions",
-          "CPUManagerPolicyBetaOptions", cpu_options, LKG_ARRAY_SIZE(cpu_options) },
-        { "topologyManagerPolicy", "none", "topologyManagerPolicyOptions",
-          "TopologyManagerPolicyAlphaOptions", "TopologyManagerPolicyBetaOptions", topology_options,
-          LKG_ARRAY_SIZE(topology_options) },
+static const struct manager topology_manager = {
+        "topologyManagerPolicy",
+        "topologyManagerPolicyOptions",
+        "TopologyManagerPolicyAlphaOptions",
+        "TopologyManagerPolicyBetaOptions",
+        { { "prefer-closest-numa-nodes" }, { "max-allowable-numa-nodes", 0, 134, true } },
 };
 
-static const struct option *find_option(const struct manager *manager, const char *name)
+static void check_option(const struct lkg_rules *rules, const struct manager *manager,
+                         const struct lkg_member *m)
 {
-        for (size_t i = 0; i < manager->n_rows; i++)
-                if (strcmp(manager->rows[i].name, name) == 0)
-                        return &manager->rows[i];
-        return NULL;
-}
-
-static void check_option(const struct lkg_rules *rules, const struct manager *manager, const char *name,
-                         size_t size, const struct lkg_value *value)
-{
-        const struct option *option = find_option(manager, name);
+        const char *path = LKG_KEY_PATH(manager->options, m->key), *gate = NULL;
+        const struct option *option = manager->known;
         unsigned release = lkg_schema_release(rules->schema);
-        struct lkg_span text = lkg_text_of(value);
-        const char *gate = NULL;
-        char path[LKG_RULE_PATH_MAX];
+        struct lkg_span text = lkg_text_of(m->value);
         int64_t n = 0;
         bool on;
 
-        lkg_rule_begin(rules);
-        (void)lkg_rule_text(rules, manager->policy);
-        (void)lkg_rule_key_path(manager->options, name, size, path);
-        if (!option) {
-                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
+        (void)lkg_rule_about(rules, manager->policy);
+        while (option->name && !lkg_span_is(m->key, option->name))
+                option++;
+        if (!option->name) {
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, m->value,
                            "belongs to no option of this release; remove it");
                 return;
         }
         if (release <= option->beta_until)
                 gate = release <= option->alpha_until ? manager->alpha_gate : manager->beta_gate;
         if (gate && !lkg_rule_gate(rules, gate))
-                lkg_breach_gate(rules, LKG_F_REFUSED_LATER, path, value, gate,
+                lkg_breach_gate(rules, LKG_F_REFUSED_LATER, path, m->value, gate,
                                 "turn it on, or remove the option");
         if (option->number && (lkg_int_parse(text.data, text.size, 10, 64, &n, NULL) < 0 || n < 8))
-                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, m->value,
                            "is not right; want a number, 8 or more");
         if (!option->number && lkg_bool_parse(text.data, text.size, &on, NULL) < 0)
-                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, m->value,
                            "is not right; want \"true\" or \"false\"");
 }
 
-static void report_idle_options(const struct lkg_rules *rules, const struct manager *manager,
-                                const struct lkg_value *options)
-{
-        struct lkg_operand left = { manager->options, options, "cannot go with" },
-                           right = { manager->policy, lkg_rule_get(rules, manager->policy),
-                                     "cannot go with" };
-
-        lkg_breach_between(rules, LKG_F_REFUSED_LATER, &left, &right,
-                           "remove the options, or want the policy static");
-}
-
+/* Without a manager (the policy none) the topology manager ignores its options. */
 static void check_options(const struct lkg_rules *rules, const struct manager *manager)
 {
-        const struct lkg_value *options = lkg_rule_items(rules, manager->options);
-        size_t n = options ? lkg_value_size(options) : 0;
-        struct lkg_span policy;
+        const struct lkg_value *options = lkg_rule_each(rules, manager->options);
+        bool off = lkg_span_is(lkg_rule_text(rules, manager->policy), "none");
 
-        lkg_rule_begin(rules);
-        policy = lkg_rule_text(rules, manager->policy);
-        if (lkg_span_is(policy, manager->off)) {
-                /* the topology manager ignores them then */
-                if (n > 0 && manager == &managers[0])
-                        report_idle_options(rules, manager, options);
-                return;
-        }
-        for (size_t i = 0; i < n; i++) {
-                const char *name;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(options, i, &name, &size);
-
-                check_option(rules, manager, name, size, value);
-        }
+        if (off && manager == &cpu_manager && options && lkg_value_size(options) > 0)
+                lkg_breach_pair(rules, LKG_F_REFUSED_LATER, manager->options, "cannot go with",
+                                manager->policy, "cannot go with",
+                                "remove the options, or want the policy static");
+        for (struct lkg_member m = { 0 }; !off && lkg_value_next(options, &m);)
+                check_option(rules, manager, &m);
 }
 
-static const struct lkg_value *option_that_is_on(const struct lkg_value *options, const char *name)
+/* The option @name as one of two that cannot go together; without a value if it is not on. */
+static struct lkg_operand option_that_is_on(const struct lkg_value *options, const char *name)
 {
         const struct lkg_value *value = lkg_map_get(options, name);
         struct lkg_span text = lkg_text_of(value);
         bool on = false;
 
-        return value && lkg_bool_parse(text.data, text.size, &on, NULL) == 0 && on ? value : NULL;
+        (void)lkg_bool_parse(text.data, text.size, &on, NULL);
+        return (struct lkg_operand){ name, on ? value : NULL, "cannot go with" };
 }
 
 static void check_exclusive_options(const struct lkg_rules *rules)
@@ -479,68 +424,51 @@ static void check_exclusive_options(const struct lkg_rules *rules)
                                                 { across_numa, across_cores },
                                                 { uncore, across_cores },
                                                 { uncore, across_numa } };
-        const struct manager *manager = &managers[0];
-        const struct lkg_value *options;
+        const struct lkg_value *options = lkg_rule_each(rules, cpu_manager.options);
 
-        lkg_rule_begin(rules);
-        options = lkg_rule_items(rules, manager->options);
-        if (!options || lkg_span_is(lkg_rule_text(rules, manager->policy), manager->off))
+        if (!options || lkg_span_is(lkg_rule_text(rules, cpu_manager.policy), "none"))
                 return;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++) {
-                const struct lkg_value *a = option_that_is_on(options, pairs[i][0]),
-                                       *b = option_that_is_on(options, pairs[i][1]);
-                char path_a[LKG_RULE_PATH_MAX], path_b[LKG_RULE_PATH_MAX];
-                struct lkg_operand left, right;
+                struct lkg_operand a = option_that_is_on(options, pairs[i][0]),
+                                   b = option_that_is_on(options, pairs[i][1]);
 
-                if (!a || !b)
-                        continue;
-                (void)lkg_rule_key_path(manager->options, pairs[i][0], strlen(pairs[i][0]), path_a);
-                (void)lkg_rule_key_path(manager->options, pairs[i][1], strlen(pairs[i][1]), path_b);
-                left = (struct lkg_operand){ path_a, a, "cannot go with" };
-                right = (struct lkg_operand){ path_b, b, "cannot go with" };
-                lkg_breach_between(rules, LKG_F_REFUSED_LATER, &left, &right, "keep one of them");
+                a.path = LKG_KEY_PATH(cpu_manager.options, lkg_span(a.path, strlen(a.path)));
+                b.path = LKG_KEY_PATH(cpu_manager.options, lkg_span(b.path, strlen(b.path)));
+                if (a.value && b.value)
+                        lkg_breach_between(rules, LKG_F_REFUSED_LATER, &a, &b, "keep one of them");
         }
 }
 
 /* ---- mistakes that do not stop the component ---- */
 
-/* Return a text for a message: for a field that may contain credentials, without them. */
-static const char *quote_field(const char *path, struct lkg_span text, char quoted[static 5 * 64 + 8])
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
-
-        if (lkg_name_secrecy(path, strlen(path)) == LKG_PUBLIC)
-                return LKG_QUOTE(text);
-        (void)lkg_mask_url(text.data, text.size, &masked);
-        return lkg_quote(lkg_buf_text(&masked), masked.size, quoted);
-}
-
+/* Of a field that may contain credentials, without them. */
 static void advise(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
                    const char *consequence, const char *reason)
 {
-        struct lkg_span text = lkg_text_of(value);
-        char quoted[5 * 64 + 8];
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+        struct lkg_span text = lkg_text_of(value), shown = text;
 
+        if (lkg_name_secrecy(path, strlen(path)) != LKG_PUBLIC) {
+                (void)lkg_mask_url(text.data, text.size, &masked);
+                shown = lkg_span(lkg_buf_text(&masked), masked.size);
+        }
         lkg_report_add(rules->report, LKG_WARNING, LKG_F_BAD_FORMAT, LKG_AT(value),
-                       "%s: %s is not right, and %s: %s", path, quote_field(path, text, quoted), consequence,
-                       reason);
+                       "%s: %s is not right, and %s: %s", path, LKG_QUOTE(shown), consequence, reason);
 }
 
 static void check_ignored(const struct lkg_rules *rules)
 {
-        const struct lkg_value *servers = lkg_rule_items(rules, "clusterDNS"),
-                               *url = lkg_rule_items(rules, "staticPodURL");
-        char reason[LKG_REFUSAL_MAX], path[64];
+        const struct lkg_value *url = lkg_object_get(rules->object, "staticPodURL");
+        char reason[LKG_REFUSAL_MAX];
         struct lkg_span text = lkg_text_of(url);
         struct lkg_ip ip;
 
-        for (size_t i = 0; servers && i < lkg_value_size(servers); i++) {
-                const struct lkg_value *item = lkg_list_get(servers, i);
-                struct lkg_span server = lkg_text_of(item);
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_object_get(rules->object, "clusterDNS"), &m);) {
+                struct lkg_span server = lkg_text_of(m.value);
 
-                (void)snprintf(path, sizeof(path), "clusterDNS[%zu]", i);
                 if (lkg_ip_parse(server.data, server.size, &ip, reason) < 0)
-                        advise(rules, path, item, "the component leaves it out", lkg_reason(server, reason));
+                        advise(rules, LKG_ITEM_PATH("clusterDNS", m.i, NULL), m.value,
+                               "the component leaves it out", lkg_reason(server, reason));
         }
         if (text.size > 0 && lkg_url_parse(text.data, text.size, NULL, reason) < 0)
                 advise(rules, "staticPodURL", url, "the component cannot fetch it", reason);
@@ -549,16 +477,14 @@ static void check_ignored(const struct lkg_rules *rules)
 /* newCgroupCommon (pkg/kubelet/cm) and NodeAllocatableRoot check only whether it is `systemd`. */
 static void check_cgroup_driver(const struct lkg_rules *rules)
 {
-        const struct lkg_value *value = lkg_rule_get(rules, "cgroupDriver");
-        struct lkg_span text = lkg_text_of(value);
+        const struct lkg_value *value = lkg_object_get(rules->object, "cgroupDriver");
 
-        if (text.size == 0 || lkg_span_is(text, "systemd") || lkg_span_is(text, "cgroupfs"))
-                return;
-        lkg_report_add(
-                rules->report, LKG_WARNING, LKG_F_WORD_UNKNOWN, LKG_AT(value),
-                "cgroupDriver: %s is not a driver, and the component takes it for cgroupfs unless the "
-                "container runtime names another; want systemd or cgroupfs",
-                LKG_QUOTE(text));
+        if (lkg_text_of(value).size > 0 && !lkg_rule_word("systemd, cgroupfs", lkg_text_of(value)))
+                lkg_report_add(
+                        rules->report, LKG_WARNING, LKG_F_WORD_UNKNOWN, LKG_AT(value),
+                        "cgroupDriver: %s is not a driver, and the component takes it for cgroupfs unless "
+                        "the container runtime names another; want systemd or cgroupfs",
+                        LKG_QUOTE(lkg_text_of(value)));
 }
 
 void lkg_rules_later(const struct lkg_rules *rules)
@@ -570,9 +496,10 @@ void lkg_rules_later(const struct lkg_rules *rules)
         check_curves(rules);
         check_soft_eviction(rules);
         check_swap(rules);
-        check_periods(rules);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(managers); i++)
-                check_options(rules, &managers[i]);
+        check_period(rules, "syncFrequency");
+        check_period(rules, "fileCheckFrequency");
+        check_options(rules, &cpu_manager);
+        check_options(rules, &topology_manager);
         check_exclusive_options(rules);
         check_ignored(rules);
         check_cgroup_driver(rules);

@@ -29,14 +29,10 @@ static const struct {
 static void check_format(const struct lkg_rules *rules)
 {
         static const char path[] = "logging.format";
-        const struct lkg_value *value;
-        struct lkg_span format;
+        const struct lkg_value *value = lkg_rule_about(rules, path);
 
-        lkg_rule_begin(rules);
-        value = lkg_rule_get(rules, path);
-        format = lkg_text_of(value);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(formats); i++) {
-                if (!lkg_span_is(format, formats[i].name))
+                if (!lkg_span_is(lkg_text_of(value), formats[i].name))
                         continue;
                 if (formats[i].gate && !lkg_rule_gate(rules, formats[i].gate))
                         lkg_breach_gate(rules, LKG_F_NEEDS_GATE, path, value, formats[i].gate,
@@ -49,34 +45,26 @@ static void check_format(const struct lkg_rules *rules)
 static void check_vmodule(const struct lkg_rules *rules)
 {
         static const char list_path[] = "logging.vmodule", format_path[] = "logging.format";
-        const struct lkg_value *list = lkg_rule_items(rules, list_path);
-        size_t n = list ? lkg_value_size(list) : 0;
-        struct lkg_span format;
+        const struct lkg_value *list = lkg_rule_each(rules, list_path);
+        struct lkg_span format = lkg_rule_text(rules, format_path);
 
+        if (list && lkg_value_size(list) > 0 && format.size > 0 && !lkg_span_is(format, "text"))
+                lkg_breach_pair(rules, LKG_F_CONTRADICTION, list_path, "cannot go with", format_path,
+                                "cannot go with", "the list needs the format text");
         lkg_rule_begin(rules);
-        format = lkg_rule_text(rules, format_path);
-        if (n > 0 && format.size > 0 && !lkg_span_is(format, "text")) {
-                struct lkg_operand a = { list_path, list, "cannot go with" };
-                struct lkg_operand b = { format_path, lkg_rule_get(rules, format_path), "cannot go with" };
-
-                lkg_breach_between(rules, LKG_F_CONTRADICTION, &a, &b, "the list needs the format text");
-        }
-        lkg_rule_begin(rules);
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_value *item = lkg_list_get(list, i),
-                                       *pattern = lkg_object_get(item, "filePattern");
+        for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);) {
+                const struct lkg_value *pattern = lkg_object_get(m.value, "filePattern");
                 struct lkg_span text = lkg_text_of(pattern);
-                char path[64];
+                const char *path = LKG_ITEM_PATH(list_path, m.i, "filePattern");
 
-                (void)snprintf(path, sizeof(path), "%s[%zu].filePattern", list_path, i);
                 if (text.size == 0)
-                        lkg_breach_missing(rules, path, pattern ? pattern : item,
+                        lkg_breach_missing(rules, path, pattern ? pattern : m.value,
                                            "the name of a source file without .go, * allowed");
                 else if (memchr(text.data, '=', text.size) || memchr(text.data, ',', text.size))
                         lkg_breach(rules, LKG_F_BAD_FORMAT, path, pattern, "must not have = or ,");
-                (void)snprintf(path, sizeof(path), "%s[%zu].verbosity", list_path, i);
-                if (lkg_object_int(item, "verbosity") > INT32_MAX)
-                        lkg_breach(rules, LKG_F_OUT_OF_RANGE, path, lkg_object_get(item, "verbosity"),
+                if (lkg_object_int(m.value, "verbosity") > INT32_MAX)
+                        lkg_breach(rules, LKG_F_OUT_OF_RANGE, LKG_ITEM_PATH(list_path, m.i, "verbosity"),
+                                   lkg_object_get(m.value, "verbosity"),
                                    "is out of range; want 0 to 2147483647");
         }
 }
@@ -84,12 +72,9 @@ static void check_vmodule(const struct lkg_rules *rules)
 static void check_buffer(const struct lkg_rules *rules, const char *path)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
-        const struct lkg_value *value;
-        struct lkg_span text;
+        const struct lkg_value *value = lkg_rule_about(rules, path);
+        struct lkg_span text = lkg_text_of(value);
 
-        lkg_rule_begin(rules);
-        value = lkg_rule_get(rules, path);
-        text = lkg_text_of(value);
         if (!lkg_rule_gate(rules, alpha_gate) &&
             lkg_quantity_parse(text.data, text.size, &quantity, NULL) == 0 &&
             lkg_quantity_value(&quantity) != 0)

@@ -30,10 +30,15 @@ const struct lkg_value *lkg_rule_get(const struct lkg_rules *rules, const char *
         return lkg_object_get(rules->object, path);
 }
 
-const struct lkg_value *lkg_rule_items(const struct lkg_rules *rules, const char *path)
+const struct lkg_value *lkg_rule_about(const struct lkg_rules *rules, const char *path)
 {
-        if (is_unread(rules, path, LKG_UNREAD_ITSELF))
-                *rules->doubt = true;
+        lkg_rule_begin(rules);
+        return lkg_rule_get(rules, path);
+}
+
+const struct lkg_value *lkg_rule_each(const struct lkg_rules *rules, const char *path)
+{
+        lkg_rule_begin(rules);
         return lkg_object_get(rules->object, path);
 }
 
@@ -269,53 +274,40 @@ void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const stru
         say(rules, code, main->value, text);
 }
 
-const char *lkg_rule_key_path(const char *path, const char *key, size_t size,
-                              char buf[static LKG_RULE_PATH_MAX])
+void lkg_breach_pair(const struct lkg_rules *rules, unsigned code, const char *a, const char *a_says,
+                     const char *b, const char *b_says, const char *want)
+{
+        const struct lkg_operand left = { a, lkg_rule_get(rules, a), a_says },
+                                 right = { b, lkg_rule_get(rules, b), b_says };
+
+        lkg_breach_between(rules, code, &left, &right, want);
+}
+
+const char *lkg_rule_key_path(const char *path, struct lkg_span key, char buf[static LKG_RULE_PATH_MAX])
 {
         static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
-        bool simple = size > 0 && size <= LKG_QUOTE_MAX && strspn(key, plain) == size;
+        bool simple = key.size > 0 && key.size <= LKG_QUOTE_MAX && strspn(key.data, plain) == key.size;
 
-        (void)snprintf(buf, LKG_RULE_PATH_MAX, "%s.%s", path, simple ? key : LKG_QUOTE(lkg_span(key, size)));
+        (void)snprintf(buf, LKG_RULE_PATH_MAX, "%s.%s", path, simple ? key.data : LKG_QUOTE(key));
         return buf;
 }
 
 /* ---- rows ---- */
 
-bool lkg_rule_word(const char *words, const char *text, size_t size)
+bool lkg_rule_word(const char *words, struct lkg_span text)
 {
-        for (const char *word = words; *word;) {
-                size_t n = strcspn(word, ",");
+        struct lkg_span rest = { words, strlen(words) }, word;
 
-                if (n == size && memcmp(word, text, size) == 0)
+        while (lkg_span_next(&rest, ',', &word))
+                if (lkg_span_equal(lkg_span_trim(word), text))
                         return true;
-                word += n;
-                word += strspn(word, ", ");
-        }
         return false;
 }
 
 static bool is_empty(const struct lkg_value *value)
 {
-        size_t size;
-
-        if (!value)
-                return true;
-        switch (lkg_value_type(value)) {
-        case LKG_STRING:
-                (void)lkg_value_text(value, &size);
-                return size == 0;
-        case LKG_NUMBER:
-                return lkg_value_int(value) == 0;
-        case LKG_BOOL:
-                return !lkg_value_bool(value);
-        case LKG_LIST:
-        case LKG_MAP:
-                return lkg_value_size(value) == 0;
-        case LKG_NULL:
-        case _LKG_TYPE_MAX:
-                break;
-        }
-        return true;
+        return !value || (lkg_value_int(value) == 0 && lkg_text_of(value).size == 0 &&
+                          !lkg_value_bool(value) && lkg_value_size(value) == 0);
 }
 
 static bool is_unset(const struct lkg_value_rule *row, const struct lkg_value *value)
@@ -410,8 +402,8 @@ static void parse_row(const struct lkg_rules *rules, const struct lkg_value_rule
                         lkg_rule_parse(rules, code, row->path, value, row->parse);
                 return;
         }
-        for (size_t i = 0; i < lkg_value_size(value); i++)
-                lkg_rule_parse_item(rules, code, row->path, i, NULL, lkg_list_get(value, i), row->parse);
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)
+                lkg_rule_parse_item(rules, code, row->path, m.i, NULL, m.value, row->parse);
 }
 
 static bool is_within(const struct lkg_value_rule *row, int64_t n)
@@ -423,45 +415,33 @@ static bool is_word(const struct lkg_value_rule *row, const struct lkg_value *va
 {
         struct lkg_span text = lkg_text_of(value);
 
-        return text.size == 0 ? !!(row->flags & LKG_RULE_EMPTY_OK)
-                              : lkg_rule_word(row->words, text.data, text.size);
+        return text.size == 0 ? !!(row->flags & LKG_RULE_EMPTY_OK) : lkg_rule_word(row->words, text);
 }
 
-/* @type: of what has the entry, and @i the number or @key the name that it has there. */
-static void check_entry(const struct lkg_rules *rules, const struct lkg_value_rule *row, enum lkg_type type,
-                        size_t i, struct lkg_span key, const struct lkg_value *value)
+/* @m: an item of @around or a member of it, or what stands at the path itself */
+static void check_entry(const struct lkg_rules *rules, const struct lkg_value_rule *row,
+                        const struct lkg_value *around, const struct lkg_member *m)
 {
-        char path[LKG_RULE_PATH_MAX], reason[LKG_REFUSAL_MAX] = "";
-        const char *at = row->path;
-        int r = row->entry            ? row->entry(key, lkg_text_of(value), reason)
-                : is_word(row, value) ? 0
-                                      : lkg_refuse(reason, "%s", row->want);
+        char reason[LKG_REFUSAL_MAX] = "";
+        int r = row->entry               ? row->entry(m->key, lkg_text_of(m->value), reason)
+                : is_word(row, m->value) ? 0
+                                         : lkg_refuse(reason, "%s", row->want);
 
-        if (r == 0)
-                return;
-        if (type == LKG_LIST)
-                at = lkg_rule_item_path(row->path, i, NULL, path);
-        else if (type == LKG_MAP)
-                at = lkg_rule_key_path(row->path, key.data, key.size, path);
-        lkg_breach(rules, LKG_F_REFUSED_LATER, at, value, "is refused when the component starts: %s",
-                   reason);
+        if (r < 0)
+                lkg_breach(rules, LKG_F_REFUSED_LATER,
+                           m->key.data          ? LKG_KEY_PATH(row->path, m->key)
+                           : m->value == around ? row->path
+                                                : LKG_ITEM_PATH(row->path, m->i, NULL),
+                           m->value, "is refused when the component starts: %s", reason);
 }
 
 static void check_entries(const struct lkg_rules *rules, const struct lkg_value_rule *row,
-                          const struct lkg_value *value)
+                          struct lkg_value *value)
 {
-        enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
-
-        if (value && type != LKG_LIST && type != LKG_MAP)
-                check_entry(rules, row, type, 0, lkg_span("", 0), value);
-        for (size_t i = 0; value && i < lkg_value_size(value); i++) {
-                struct lkg_span key = lkg_span("", 0);
-                const struct lkg_value *item = lkg_list_get(value, i);
-
-                if (type == LKG_MAP)
-                        item = lkg_map_at(value, i, &key.data, &key.size);
-                check_entry(rules, row, type, i, key, item);
-        }
+        if (value && lkg_value_type(value) != LKG_LIST && lkg_value_type(value) != LKG_MAP)
+                check_entry(rules, row, value, &(struct lkg_member){ .value = value });
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)
+                check_entry(rules, row, value, &m);
 }
 
 /* An absent field counts as zero, unless the release does not have it or it can be nil. */
@@ -476,7 +456,7 @@ static void apply_row(const struct lkg_rules *rules, const struct lkg_value_rule
 {
         bool by_item = row->kind == LKG_RULE_PARSE || row->kind == LKG_RULE_ENTRY, holds = true;
         const struct lkg_value *value =
-                by_item ? lkg_rule_items(rules, row->path) : lkg_rule_get(rules, row->path);
+                by_item ? lkg_object_get(rules->object, row->path) : lkg_rule_get(rules, row->path);
 
         if (!value && !concerns_absent(rules, row))
                 return;
@@ -500,7 +480,7 @@ static void apply_row(const struct lkg_rules *rules, const struct lkg_value_rule
                 parse_row(rules, row, value);
                 break;
         case LKG_RULE_ENTRY:
-                check_entries(rules, row, value);
+                check_entries(rules, row, (struct lkg_value *)value);
                 break;
         }
         if (!holds)
@@ -521,15 +501,10 @@ void lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule 
 void lkg_rule_hidden_metrics(const struct lkg_rules *rules)
 {
         static const char path[] = "showHiddenMetricsForVersion";
-        const struct lkg_value *value;
-        char want[LKG_RELEASE_TEXT_MAX];
-        struct lkg_span text;
+        const struct lkg_value *value = lkg_rule_about(rules, path);
+        const char *want = LKG_RELEASE_TEXT(lkg_schema_release(rules->schema) - 1);
 
-        lkg_rule_begin(rules);
-        value = lkg_rule_get(rules, path);
-        text = lkg_text_of(value);
-        (void)lkg_release_text(lkg_schema_release(rules->schema) - 1, want);
-        if (text.size > 0 && !lkg_span_is(text, want))
+        if (lkg_text_of(value).size > 0 && !lkg_span_is(lkg_text_of(value), want))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, path, value,
                            "is not right: only the minor version before the component's is allowed; want %s "
                            "or nothing",

@@ -103,8 +103,10 @@ extern const size_t lkg_n_kubelet_rules, lkg_n_kubeproxy_rules, lkg_n_logging_ru
  */
 void lkg_rule_begin(const struct lkg_rules *rules);
 const struct lkg_value *lkg_rule_get(const struct lkg_rules *rules, const char *path);
-/** lkg_rule_items() - a list or map whose items are judged one by one: those that could be read count. */
-const struct lkg_value *lkg_rule_items(const struct lkg_rules *rules, const char *path);
+/** lkg_rule_about() - begin a rule about this field. */
+const struct lkg_value *lkg_rule_about(const struct lkg_rules *rules, const char *path);
+/** lkg_rule_each() - begin a rule about each item of a list or map: those that could be read count. */
+const struct lkg_value *lkg_rule_each(const struct lkg_rules *rules, const char *path);
 bool lkg_rule_bool(const struct lkg_rules *rules, const char *path);
 int64_t lkg_rule_int(const struct lkg_rules *rules, const char *path);
 int64_t lkg_rule_duration(const struct lkg_rules *rules, const char *path);
@@ -156,6 +158,9 @@ void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *p
  */
 void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const struct lkg_operand *a,
                         const struct lkg_operand *b, const char *want);
+/** lkg_breach_pair() - the same with the values of two fields. */
+void lkg_breach_pair(const struct lkg_rules *rules, unsigned code, const char *a, const char *a_says,
+                     const char *b, const char *b_says, const char *want);
 
 /** lkg_rule_parse() - check one value with a parser. */
 void lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
@@ -175,16 +180,16 @@ void lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const cha
 /** lkg_rule_item_path() - `list[i]` or `list[i].member` for messages. Return: @buf. */
 const char *lkg_rule_item_path(const char *list, size_t i, const char *member,
                                char buf[static LKG_RULE_PATH_MAX]);
+#define LKG_ITEM_PATH(list, i, member) \
+        lkg_rule_item_path(list, i, member, (char[LKG_RULE_PATH_MAX]){ 0 }) /* until the end of the block */
 
 /** lkg_rule_word() - is @text one of @words, which are separated by ", "? */
-bool lkg_rule_word(const char *words, const char *text, size_t size);
+bool lkg_rule_word(const char *words, struct lkg_span text);
 
-/**
- * lkg_rule_key_path() - `map.key` for messages, the key quoted if it has unusual bytes.
- * Return: @buf.
- */
-const char *lkg_rule_key_path(const char *path, const char *key, size_t size,
-                              char buf[static LKG_RULE_PATH_MAX]);
+/** lkg_rule_key_path() - `map.key` for messages, the key quoted if it has unusual bytes. Return: @buf. */
+const char *lkg_rule_key_path(const char *path, struct lkg_span key, char buf[static LKG_RULE_PATH_MAX]);
+#define LKG_KEY_PATH(path, key) \
+        lkg_rule_key_path(path, key, (char[LKG_RULE_PATH_MAX]){ 0 }) /* until the end of the block */
 
 /** lkg_rule_hidden_metrics() - showHiddenMetricsForVersion of both kinds. */
 void lkg_rule_hidden_metrics(const struct lkg_rules *rules);

@@ -203,13 +203,11 @@ static struct lkg_span name_of(const struct lkg_value *item)
 /* The field of item @i was named before: another key of the same map. */
 static bool is_repeated(const struct lkg_value *fields, size_t i)
 {
-        struct lkg_span name = name_of(lkg_list_get(fields, i)), earlier;
+        struct lkg_span name = name_of(lkg_list_get(fields, i));
 
-        for (size_t k = 0; k < i; k++) {
-                earlier = name_of(lkg_list_get(fields, k));
-                if (earlier.size == name.size && memcmp(earlier.data, name.data, name.size) == 0)
+        for (struct lkg_member m = { 0 }; m.n < i && lkg_value_next(fields, &m);)
+                if (lkg_span_equal(name_of(m.value), name))
                         return true;
-        }
         return false;
 }
 

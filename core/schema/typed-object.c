@@ -132,17 +132,13 @@ static bool is_replaced(const struct lkg_value *object, const char *path, const 
 bool lkg_object_unread(const struct lkg_value *object, const struct lkg_value *unread, const char *path,
                        enum lkg_unread_extent extent)
 {
-        size_t n = unread ? lkg_value_size(unread) : 0;
+        for (struct lkg_member m = { 0 }; lkg_value_next(unread, &m);) {
+                const char *bad = m.key.data;
 
-        for (size_t i = 0; i < n; i++) {
-                const char *bad;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(unread, i, &bad, &size);
-
-                if (is_within(path, bad, size) && !is_replaced(object, path, value))
+                if (is_within(path, bad, m.key.size) && !is_replaced(object, path, m.value))
                         return true;
                 if (extent == LKG_UNREAD_PARTS && is_within(bad, path, strlen(path)) &&
-                    !is_replaced(object, bad, value))
+                    !is_replaced(object, bad, m.value))
                         return true;
         }
         return false;
