@@ -41,33 +41,21 @@ static const char *advice_for(const char *problem)
 }
 
 /* The reader knows only a byte offset. */
-static void place_of_offset(const struct lkg_yaml *p, size_t offset, unsigned *ret_line,
-                            unsigned *ret_column)
-{
-        unsigned line = 1, column = 1;
-
-        for (size_t i = 0; i < offset && i < p->size; i++) {
-                if (p->data[i] == '\n') {
-                        line++;
-                        column = 1;
-                } else if (((unsigned char)p->data[i] & 0xc0) != 0x80) {
-                        column++;
-                }
-        }
-        *ret_line = line;
-        *ret_column = column;
-}
-
 static int unreadable(struct lkg_yaml *p)
 {
         const struct lkg_yaml_text *text = &p->parse.scan.text;
-        unsigned line, column;
+        struct lkg_yaml_mark at = { 0 };
 
-        place_of_offset(p, text->fault_offset, &line, &column);
+        for (size_t i = 0; i < text->fault_offset && i < p->size; i++) {
+                if (p->data[i] == '\n')
+                        at = (struct lkg_yaml_mark){ .line = at.line + 1 };
+                else if (((unsigned char)p->data[i] & 0xc0) != 0x80)
+                        at.column++;
+        }
         if (text->fault_offset < p->size && p->data[text->fault_offset] == '\0')
-                return fail_at(p, LKG_C_BYTES, line, column,
+                return fail_at(p, LKG_C_BYTES, at,
                                "a NUL byte; this is not a text file, save it as plain UTF-8 text");
-        return fail_at(p, LKG_C_BYTES, line, column, "%s; save the file as plain UTF-8 text", text->fault);
+        return fail_at(p, LKG_C_BYTES, at, "%s; save the file as plain UTF-8 text", text->fault);
 }
 
 /* ---- where the mistake is ---- */
@@ -140,20 +128,19 @@ int lkg_yaml_syntax_error(struct lkg_yaml *p)
         const char *problem = scan->problem, *advice;
         struct lkg_yaml_mark at;
         char where[128] = "";
-        unsigned line = line_of(scan->problem_at), column = column_of(scan->problem_at);
 
         if (scan->unreadable)
                 return unreadable(p);
         if (strncmp(problem, "exceeded", strlen("exceeded")) == 0)
-                return fail_at(p, LKG_C_LIMIT, line, column, "nested deeper than %u levels",
+                return fail_at(p, LKG_C_LIMIT, scan->problem_at, "nested deeper than %u levels",
                                LKG_DOC_DEPTH_MAX);
         at = place_of_mistake(p);
         advice = advice_at(scan, at.line != scan->problem_at.line);
         if (at.line != scan->problem_at.line)
-                (void)snprintf(where, sizeof(where), " (noticed on line %u)", line);
+                (void)snprintf(where, sizeof(where), " (noticed on line %u)", scan->problem_at.line + 1);
         else if (scan->context && scan->context_at.line != scan->problem_at.line)
                 (void)snprintf(where, sizeof(where), " (%s that starts on line %u)", scan->context,
-                               line_of(scan->context_at));
-        return fail_at(p, LKG_C_SYNTAX, line_of(at), column_of(at), "%s%s%s%s", problem, where,
-                       advice ? "; " : "", advice ? advice : "");
+                               scan->context_at.line + 1);
+        return fail_at(p, LKG_C_SYNTAX, at, "%s%s%s%s", problem, where, advice ? "; " : "",
+                       advice ? advice : "");
 }

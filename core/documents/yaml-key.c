@@ -44,7 +44,7 @@ static struct lkg_span suspect_key(struct lkg_yaml *p, char type, struct lkg_yam
         char text[48];
 
         p->n_suspects++;
-        (void)snprintf(text, sizeof(text), "%u:%u", line_of(at), column_of(at));
+        (void)snprintf(text, sizeof(text), "%u:%u", at.line, at.column);
         return typed_key(p, type, text);
 }
 
@@ -99,23 +99,13 @@ static bool is_suspect(struct lkg_span key)
 
 static void report_key(struct lkg_yaml *p, const char *key)
 {
-        const char *colon;
-        unsigned line, column;
+        char *colon;
+        struct lkg_yaml_mark at = { .line = (unsigned)strtoul(key + 2, &colon, 10) };
 
-        colon = strchr(key + 2, ':');
-        line = (unsigned)strtoul(key + 2, NULL, 10);
-        column = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
-        if (key[1] == 'n')
-                (void)fail_at(p, LKG_C_KEY, line, column, "null cannot be a key; quote it, or name a key");
-        else
-                (void)fail_at(p, LKG_C_KEY, line, column,
-                              "a number above 9223372036854775807 cannot be a key; quote it");
-}
-
-static void report_value(struct lkg_yaml *p, const struct lkg_value *value)
-{
-        (void)fail_at(p, LKG_C_SCALAR, lkg_value_line(value), lkg_value_column(value),
-                      "infinity and not-a-number have no JSON form; write a number, or quote a word");
+        at.column = (unsigned)strtoul(colon + 1, NULL, 10);
+        (void)fail_at(p, LKG_C_KEY, at, "%s",
+                      key[1] == 'n' ? "null cannot be a key; quote it, or name a key"
+                                    : "a number above 9223372036854775807 cannot be a key; quote it");
 }
 
 static bool is_suspect_value(const struct lkg_value *value)
@@ -136,7 +126,9 @@ static bool walk(struct lkg_yaml *p, const struct lkg_value *value, bool report)
         if (p->n_suspects == 0)
                 return false;
         if (any && report)
-                report_value(p, value);
+                (void)fail_at(
+                        p, LKG_C_SCALAR, mark_of(value),
+                        "infinity and not-a-number have no JSON form; write a number, or quote a word");
         for (struct lkg_member m = { 0 }; (report || !any) && lkg_value_next(value, &m);) {
                 bool bad_key = is_suspect(m.key);
 

@@ -16,8 +16,8 @@ bool lkg_yaml_is_tag(struct lkg_span tag, const char *name)
 }
 
 /* Bytes to a string; invalid UTF-8 becomes U+FFFD, as in Go's JSON encoder. */
-static struct lkg_value *string_from_bytes(struct lkg_yaml *p, const char *bytes, size_t size, unsigned line,
-                                           unsigned column)
+static struct lkg_value *string_from_bytes(struct lkg_yaml *p, const char *bytes, size_t size,
+                                           struct lkg_yaml_mark at)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         uint32_t c;
@@ -31,19 +31,17 @@ static struct lkg_value *string_from_bytes(struct lkg_yaml *p, const char *bytes
                         lkg_buf_append(&buf, bytes + i, n);
                 i += n ? n : 1;
         }
-        return lkg_value_new_string(lkg_buf_text(&buf), buf.size, p->source, line, column);
+        return lkg_value_new_string(lkg_buf_text(&buf), buf.size, PLACE(p, at));
 }
 
-static int binary_value(struct lkg_yaml *p, const char *text, size_t size, unsigned line, unsigned column,
-                        struct lkg_value **ret)
+static int binary_value(struct lkg_yaml *p, const struct lkg_yaml_node *node, struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_freep) char *bytes = lkg_must(malloc(size + 3));
-        ssize_t n;
+        LKG_CLEANUP(lkg_freep) char *bytes = lkg_must(malloc(node->value.size + 3));
+        ssize_t n = lkg_base64_decode(node->value.data, node->value.size, bytes);
 
-        n = lkg_base64_decode(text, size, bytes);
         if (n < 0)
-                return fail_at(p, LKG_C_SCALAR, line, column, "a !!binary value must be base64");
-        *ret = string_from_bytes(p, bytes, (size_t)n, line, column);
+                return fail_at(p, LKG_C_SCALAR, node->at, "a !!binary value must be base64");
+        *ret = string_from_bytes(p, bytes, (size_t)n, node->at);
         return 0;
 }
 
@@ -60,11 +58,10 @@ static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_node *node, struc
                 { "float", LKG_S_FLOAT, "a number" },
                 { "null", LKG_S_NULL, "null or nothing" },
         };
-        unsigned line = line_of(node->at), column = column_of(node->at);
 
         if (lkg_yaml_is_tag(node->tag, "timestamp")) {
                 if (!lkg_scalar_is_timestamp(node->value.data, node->value.size))
-                        return fail_at(p, LKG_C_SCALAR, line, column,
+                        return fail_at(p, LKG_C_SCALAR, node->at,
                                        "the value does not fit its tag !!timestamp (want 2001-01-31)");
                 scalar->type = LKG_S_STRING;
                 return 0;
@@ -77,7 +74,7 @@ static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_node *node, struc
                         lkg_float_json(scalar->d, scalar->text);
                 }
                 if (scalar->type != tags[i].type)
-                        return fail_at(p, LKG_C_SCALAR, line, column,
+                        return fail_at(p, LKG_C_SCALAR, node->at,
                                        "the value does not fit its tag !!%s (want %s)", tags[i].tag,
                                        tags[i].want);
                 return 0;
@@ -97,9 +94,9 @@ int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_node *node, struc
 }
 
 /* The number itself may be a secret that should have been in quotes: it is not shown. */
-static void warn_of_odd_number(struct lkg_yaml *p, struct lkg_span text, unsigned line, unsigned column)
+static void warn_of_odd_number(struct lkg_yaml *p, struct lkg_span text, struct lkg_yaml_mark at)
 {
-        struct lkg_where where = where_of(p, line, column);
+        struct lkg_where where = where_of(p, at);
         const char *digits = text.data;
         size_t size = text.size;
 
@@ -120,8 +117,8 @@ static void warn_of_odd_number(struct lkg_yaml *p, struct lkg_span text, unsigne
                         "quotes if it is a text");
 }
 
-static struct lkg_value *number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar, unsigned line,
-                                      unsigned column)
+static struct lkg_value *number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar,
+                                      struct lkg_yaml_mark at)
 {
         char untyped[LKG_NUMBER_TEXT_MAX];
         const char *text = scalar->text;
@@ -133,32 +130,30 @@ static struct lkg_value *number_value(struct lkg_yaml *p, const struct lkg_scala
         } else if ((p->flags & LKG_DECODE_UNTYPED) && lkg_number_untyped(text, untyped) == 0) {
                 text = untyped;
         }
-        return lkg_value_new_number(text, p->source, line, column);
+        return lkg_value_new_number(text, PLACE(p, at));
 }
 
 int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, const struct lkg_scalar *scalar,
                     struct lkg_value **ret)
 {
-        unsigned line = line_of(node->at), column = column_of(node->at);
-
         if (lkg_yaml_is_tag(node->tag, "binary"))
-                return binary_value(p, node->value.data, node->value.size, line, column, ret);
+                return binary_value(p, node, ret);
         switch (scalar->type) {
         case LKG_S_NULL:
-                *ret = lkg_value_new_null(p->source, line, column);
+                *ret = lkg_value_new_null(PLACE(p, node->at));
                 break;
         case LKG_S_BOOL:
-                *ret = lkg_value_new_bool(scalar->b, p->source, line, column);
+                *ret = lkg_value_new_bool(scalar->b, PLACE(p, node->at));
                 break;
         case LKG_S_INT:
         case LKG_S_FLOAT:
                 if (p->flags & LKG_DECODE_ADVISE)
-                        warn_of_odd_number(p, node->value, line, column);
-                *ret = number_value(p, scalar, line, column);
+                        warn_of_odd_number(p, node->value, node->at);
+                *ret = number_value(p, scalar, node->at);
                 break;
         case LKG_S_STRING:
         case LKG_S_MERGE:
-                *ret = lkg_value_new_string(node->value.data, node->value.size, p->source, line, column);
+                *ret = lkg_value_new_string(node->value.data, node->value.size, PLACE(p, node->at));
                 break;
         }
         return 0;

@@ -29,28 +29,26 @@ struct lkg_yaml {
 
 /* ---- findings ---- */
 
-static inline struct lkg_where where_of(const struct lkg_yaml *p, unsigned line, unsigned column)
+static inline struct lkg_where where_of(const struct lkg_yaml *p, struct lkg_yaml_mark at)
 {
-        return (struct lkg_where){ p->source ? p->source->file : NULL, line, column };
+        return (struct lkg_where){ p->source ? p->source->file : NULL, at.line + 1, at.column + 1 };
 }
 
-#define fail_at(p, code, line, column, ...)                                         \
+static inline struct lkg_yaml_mark mark_of(const struct lkg_value *value)
+{
+        return (struct lkg_yaml_mark){ lkg_value_line(value) - 1, lkg_value_column(value) - 1, 0 };
+}
+
+#define fail_at(p, code, at, ...)                                                   \
         ({                                                                          \
-                struct lkg_where _where = where_of(p, line, column);                \
+                struct lkg_where _where = where_of(p, at);                          \
                 lkg_report_add((p)->report, LKG_ERROR, code, &_where, __VA_ARGS__); \
                 (p)->failed = true;                                                 \
                 -EBADMSG;                                                           \
         })
 
-static inline unsigned line_of(struct lkg_yaml_mark mark)
-{
-        return mark.line + 1;
-}
-
-static inline unsigned column_of(struct lkg_yaml_mark mark)
-{
-        return mark.column + 1;
-}
+/* For a value that is made there: source, line, column. */
+#define PLACE(p, at) (p)->source, (at).line + 1, (at).column + 1
 
 /** lkg_yaml_syntax_error() - report the parser's error. Return: -EBADMSG. */
 int lkg_yaml_syntax_error(struct lkg_yaml *p);

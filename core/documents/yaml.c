@@ -32,7 +32,7 @@ static void tree_deinit(struct tree *tree)
 struct map {
         struct lkg_value *value;
         struct lkg_span key; /* waits for its value */
-        unsigned key_line, key_column;
+        struct lkg_yaml_mark key_at;
         bool typed; /* some keys are not strings, see lkg_yaml_key() */
 };
 
@@ -57,19 +57,19 @@ static double alias_ratio_max(uint64_t n_decoded)
         return 0.99 - 0.89 * ((double)(n_decoded - 400000) / 3600000);
 }
 
-static int count_nodes(struct lkg_yaml *p, uint64_t n, bool aliased, unsigned line, unsigned column)
+static int count_nodes(struct lkg_yaml *p, uint64_t n, bool aliased, struct lkg_yaml_mark at)
 {
         p->n_decoded += n;
         if (aliased)
                 p->n_aliased += n;
         if (aliased && p->n_aliased > LKG_ALIAS_INSIDE_MIN && p->n_decoded > LKG_ALIAS_DECODED_MIN &&
             (double)p->n_aliased / (double)p->n_decoded > alias_ratio_max(p->n_decoded))
-                return fail_at(p, LKG_C_ALIAS_BOMB, line, column,
+                return fail_at(p, LKG_C_ALIAS_BOMB, at,
                                "the document consists mostly of aliases (%llu of %llu values); write the "
                                "values out",
                                (unsigned long long)p->n_aliased, (unsigned long long)p->n_decoded);
         if (p->n_decoded > LKG_DOC_NODES_MAX)
-                return fail_at(p, LKG_C_LIMIT, line, column, "the document has more than %u values",
+                return fail_at(p, LKG_C_LIMIT, at, "the document has more than %u values",
                                LKG_DOC_NODES_MAX);
         return 0;
 }
@@ -117,7 +117,7 @@ static void anchor_close(struct lkg_yaml *p, size_t number, struct lkg_yaml_anch
  */
 static void report_duplicate(struct lkg_yaml *p, const struct map *map, const struct lkg_value *earlier)
 {
-        struct lkg_where where = where_of(p, map->key_line, map->key_column);
+        struct lkg_where where = where_of(p, map->key_at);
         bool strict = p->flags & LKG_DECODE_STRICT;
         char number[LKG_NUMBER_TEXT_MAX];
 
@@ -148,15 +148,14 @@ static void merge_map(struct lkg_yaml *p, struct map *map, const struct lkg_valu
 {
         for (struct lkg_member m = { 0 }; lkg_value_next(from, &m);) {
                 map->key = m.key;
-                map->key_line = lkg_value_line(m.value);
-                map->key_column = lkg_value_column(m.value);
+                map->key_at = mark_of(m.value);
                 map_put(p, map, lkg_value_ref(m.value));
         }
 }
 
-static int merge_refused(struct lkg_yaml *p, unsigned line, unsigned column)
+static int merge_refused(struct lkg_yaml *p, struct lkg_yaml_mark at)
 {
-        return fail_at(p, LKG_C_ANCHOR, line, column,
+        return fail_at(p, LKG_C_ANCHOR, at,
                        "the value of '<<' must be a map, an alias of a map, or a list of those");
 }
 
@@ -170,12 +169,12 @@ static int merge_value(struct lkg_yaml *p, struct map *map, const struct tree *t
                 return 0;
         }
         if (lkg_value_type(from) != LKG_LIST || tree->alias)
-                return merge_refused(p, line_of(tree->at), column_of(tree->at));
+                return merge_refused(p, tree->at);
         for (size_t i = lkg_value_size(from); i-- > 0;) { /* earlier items win */
                 const struct lkg_value *item = lkg_list_get(from, i);
 
                 if (lkg_value_type(item) != LKG_MAP)
-                        return merge_refused(p, lkg_value_line(item), lkg_value_column(item));
+                        return merge_refused(p, mark_of(item));
                 merge_map(p, map, item);
         }
         return 0;
@@ -202,7 +201,7 @@ static void warn_of_lookalikes(struct lkg_yaml *p, const struct lkg_yaml_node *n
 {
         const unsigned char *text = (const unsigned char *)node->value.data;
         size_t size = node->value.size, last = size;
-        struct lkg_where where = where_of(p, line_of(node->at), column_of(node->at));
+        struct lkg_where where = where_of(p, node->at);
         char name[LKG_CHARACTER_NAME_MAX];
         uint32_t begin = 0, end = 0;
 
@@ -241,7 +240,7 @@ static int read_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, str
         int r = lkg_yaml_resolve(p, node, &scalar);
 
         if (r == 0)
-                r = count_nodes(p, 1, false, line_of(node->at), column_of(node->at));
+                r = count_nodes(p, 1, false, node->at);
         if (r < 0)
                 return r;
         warn_of_lookalikes(p, node, key);
@@ -261,29 +260,27 @@ static int read_scalar(struct lkg_yaml *p, const struct lkg_yaml_node *node, str
 
 static int too_deep(struct lkg_yaml *p, const struct lkg_yaml_node *node)
 {
-        return fail_at(p, LKG_C_LIMIT, line_of(node->at), column_of(node->at),
-                       "nested deeper than %u levels", LKG_DOC_DEPTH_MAX);
+        return fail_at(p, LKG_C_LIMIT, node->at, "nested deeper than %u levels", LKG_DOC_DEPTH_MAX);
 }
 
 static int find_alias(struct lkg_yaml *p, const struct lkg_yaml_node *node,
                       const struct lkg_yaml_anchor **ret)
 {
-        unsigned line = line_of(node->at), column = column_of(node->at);
         const struct lkg_yaml_anchor *a = anchor_find(p, node->anchor);
         int r;
 
         if (!a)
                 /* Not quoted: a text that merely begins with '*' may be anything, even a credential. */
-                return fail_at(p, LKG_C_ANCHOR, line, column,
+                return fail_at(p, LKG_C_ANCHOR, node->at,
                                "alias of an unknown anchor; an anchor stands before its aliases, as &name, "
                                "and a text "
                                "that begins with '*' needs quotes");
         if (!a->value)
-                return fail_at(p, LKG_C_ANCHOR, line, column, "anchor %s contains itself",
+                return fail_at(p, LKG_C_ANCHOR, node->at, "anchor %s contains itself",
                                LKG_QUOTE(node->anchor));
-        r = count_nodes(p, 1, false, line, column); /* the alias itself */
+        r = count_nodes(p, 1, false, node->at); /* the alias itself */
         if (r == 0)
-                r = count_nodes(p, a->n_nodes, true, line, column);
+                r = count_nodes(p, a->n_nodes, true, node->at);
         if (r == 0 && p->depth + a->height > LKG_DOC_DEPTH_MAX)
                 return too_deep(p, node);
         if (p->depth + a->height > p->deepest)
@@ -306,8 +303,7 @@ static int key_from_alias(struct lkg_yaml *p, struct map *map, const struct lkg_
         type = lkg_value_type(a->value);
         text = lkg_value_text(a->value, NULL);
         if (type == LKG_LIST || type == LKG_MAP)
-                return fail_at(p, LKG_C_KEY, line_of(node->at), column_of(node->at), "a %s cannot be a key",
-                               lkg_type_name(type));
+                return fail_at(p, LKG_C_KEY, node->at, "a %s cannot be a key", lkg_type_name(type));
         if (type == LKG_NUMBER)
                 lkg_scalar_resolve(text, strlen(text), &scalar);
         scalar.b = lkg_value_bool(a->value);
@@ -320,14 +316,12 @@ static int read_key(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_n
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
 
-        map->key_line = line_of(node->at);
-        map->key_column = column_of(node->at);
+        map->key_at = node->at;
         if (node->type == LKG_YN_SCALAR)
                 return read_scalar(p, node, map, &value);
         if (node->type == LKG_YN_ALIAS)
                 return key_from_alias(p, map, node);
-        return fail_at(p, LKG_C_KEY, map->key_line, map->key_column,
-                       "a %s cannot be a key; is a value in { } or [ ] not quoted?",
+        return fail_at(p, LKG_C_KEY, node->at, "a %s cannot be a key; is a value in { } or [ ] not quoted?",
                        node->type == LKG_YN_MAP ? "map" : "list");
 }
 
@@ -339,8 +333,7 @@ static int read_merge(struct lkg_yaml *p, struct map *map, const struct lkg_yaml
                       const struct lkg_yaml_node *key)
 {
         LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *name =
-                lkg_value_new_string("<<", 2, p->source, line_of(key->at), column_of(key->at));
+        struct lkg_value *name = lkg_value_new_string("<<", 2, PLACE(p, key->at));
         LKG_CLEANUP(tree_deinit) struct tree tree = { 0 };
         struct lkg_yaml_node node;
         int r;
@@ -416,7 +409,7 @@ static int read_list(struct lkg_yaml *p, struct lkg_yaml_open *open, bool merge,
 static int read_collection(struct lkg_yaml *p, const struct lkg_yaml_node *node, const struct map *around,
                            bool merge, struct tree *ret)
 {
-        unsigned line = line_of(node->at), column = column_of(node->at);
+        struct lkg_yaml_mark at = node->shape >= LKG_YS_BLOCK_LIST && around ? around->key_at : node->at;
         struct lkg_yaml_open open = { node->shape, node->start, .up = p->parse.open };
         bool map = node->type == LKG_YN_MAP;
         uint64_t before = p->n_decoded;
@@ -428,15 +421,10 @@ static int read_collection(struct lkg_yaml *p, const struct lkg_yaml_node *node,
                 return too_deep(p, node);
         /* The list of `<<: [..]` is not decoded as a value itself, only its items. */
         if (map || !merge)
-                r = count_nodes(p, 1, false, line, column);
+                r = count_nodes(p, 1, false, node->at);
         if (r < 0)
                 return r;
-        if (node->shape >= LKG_YS_BLOCK_LIST && around) {
-                line = around->key_line;
-                column = around->key_column;
-        }
-        ret->value = map ? lkg_value_new_map(p->source, line, column)
-                         : lkg_value_new_list(p->source, line, column);
+        ret->value = map ? lkg_value_new_map(PLACE(p, at)) : lkg_value_new_list(PLACE(p, at));
         anchor = anchor_open(p, node->anchor);
         p->deepest = ++p->depth;
         p->parse.open = &open;
@@ -480,7 +468,7 @@ static int read_document(struct lkg_yaml *p, struct tree *ret)
 
         if (r <= 0)
                 return r;
-        r = count_nodes(p, 1, false, 1, 1);
+        r = count_nodes(p, 1, false, (struct lkg_yaml_mark){ 0 });
         if (r == 0)
                 r = read_node(p, &node, NULL, /* merge= */ false, ret);
         return r < 0 ? r : parsed(p, lkg_yaml_document_end(&p->parse));
@@ -494,7 +482,7 @@ static void look_behind(struct lkg_yaml *p)
 
         if (!lkg_yaml_has_more(&p->parse, &at))
                 return;
-        where = where_of(p, line_of(at), column_of(at));
+        where = where_of(p, at);
         lkg_report_add(p->report, LKG_WARNING, LKG_C_MORE_DOCUMENTS, &where,
                        "only the first document of a file counts; what follows here is ignored");
 }
@@ -519,9 +507,12 @@ int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_so
         };
         int r;
 
-        if (size > LKG_DOC_BYTES_MAX)
-                return fail_at(&p, LKG_C_LIMIT, 0, 0, "the document has %zu bytes; the limit is %u", size,
-                               LKG_DOC_BYTES_MAX);
+        if (size > LKG_DOC_BYTES_MAX) {
+                lkg_report_add(report, LKG_ERROR, LKG_C_LIMIT,
+                               &(struct lkg_where){ source ? source->file : NULL, 0, 0 },
+                               "the document has %zu bytes; the limit is %u", size, LKG_DOC_BYTES_MAX);
+                return -EBADMSG;
+        }
         lkg_yaml_scan_init(&p.parse.scan, data, size);
         r = read_document(&p, &root);
         if (r == 0) {

@@ -5,7 +5,7 @@
 
 #include <lkg/limits.h>
 
-#define SHOWN_MAX (5 * 64 + 32) /* a quoted value and ` (default)` */
+#define SHOWN_MAX (LKG_SHOWN_MAX + 16) /* with ` (default)` */
 #define TEXT_MAX  2048
 
 static const char flag_layer[] = "flag ";
@@ -114,35 +114,20 @@ static bool is_secret(const struct lkg_rules *rules, const char *path)
 static const char *show(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
                         char buf[static SHOWN_MAX])
 {
-        const char *text, *note = is_default(value) ? " (default)" : "";
-        size_t size;
+        const char *note = is_default(value) ? " (default)" : "", *text;
+        bool list = value && lkg_value_type(value) == LKG_LIST;
 
         if (!value)
                 return "(unset)";
         if (is_secret(rules, path))
                 return "a value that is not shown";
-        switch (lkg_value_type(value)) {
-        case LKG_STRING:
-                text = lkg_value_text(value, &size);
-                (void)snprintf(buf, SHOWN_MAX, "%s%s", LKG_QUOTE(lkg_span(text, size)), note);
-                return buf;
-        case LKG_NUMBER:
-                text = lkg_value_text(value, &size);
-                (void)snprintf(buf, SHOWN_MAX, "%.*s%s", (int)LKG_QUOTE_MAX, text, note);
-                return buf;
-        case LKG_BOOL:
-                (void)snprintf(buf, SHOWN_MAX, "%s%s", lkg_value_bool(value) ? "true" : "false", note);
-                return buf;
-        case LKG_LIST:
-        case LKG_MAP:
+        text = lkg_value_shown(value, (char[LKG_SHOWN_MAX]){ 0 });
+        if (text)
+                (void)snprintf(buf, SHOWN_MAX, "%s%s", text, note);
+        else
                 (void)snprintf(buf, SHOWN_MAX, "(%zu %s)%s", lkg_value_size(value),
-                               lkg_value_type(value) == LKG_LIST ? "items" : "members", note);
-                return buf;
-        case LKG_NULL:
-        case _LKG_TYPE_MAX:
-                break;
-        }
-        return "null";
+                               list ? "items" : "members", note);
+        return buf;
 }
 
 const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLAG_NOTE_MAX])
@@ -355,41 +340,29 @@ static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule 
         return !row->when || lkg_span_is(lkg_rule_text(rules, row->when), row->is);
 }
 
-/* Report the violated rule of a row. */
+/* Report the violated rule of a row. Items of lists and maps are reported one by one. */
 static void report_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,
                        const struct lkg_value *value)
 {
-        static const unsigned codes[] = {
-                [LKG_RULE_NUMBER] = LKG_F_OUT_OF_RANGE, [LKG_RULE_DURATION] = LKG_F_OUT_OF_RANGE,
-                [LKG_RULE_WORD] = LKG_F_NOT_ONE_OF,     [LKG_RULE_SET] = LKG_F_REQUIRED,
-                [LKG_RULE_UNSET] = LKG_F_CONTRADICTION,
+        static const struct {
+                unsigned code;
+                const char *says;
+        } kinds[] = {
+                [LKG_RULE_NUMBER] = { LKG_F_OUT_OF_RANGE, "is out of range; " },
+                [LKG_RULE_DURATION] = { LKG_F_OUT_OF_RANGE, "is out of range; " },
+                [LKG_RULE_WORD] = { LKG_F_NOT_ONE_OF, "is not known; want one of " },
+                [LKG_RULE_SET] = { LKG_F_REQUIRED, "is empty and must not be; " },
+                [LKG_RULE_UNSET] = { LKG_F_CONTRADICTION, "is not allowed; " },
         };
-        unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : codes[row->kind];
+        bool later = row->flags & LKG_RULE_LATER, word = row->kind == LKG_RULE_WORD;
 
-        if (row->gate && (row->flags & LKG_RULE_GATE_OFF)) {
-                lkg_breach_gate(rules, row->flags & LKG_RULE_LATER ? code : LKG_F_NEEDS_GATE, row->path,
-                                value, row->gate, row->want);
-                return;
-        }
-        switch (row->kind) {
-        case LKG_RULE_NUMBER:
-        case LKG_RULE_DURATION:
-                lkg_breach(rules, code, row->path, value, "is out of range; %s", row->want);
-                break;
-        case LKG_RULE_WORD:
-                lkg_breach(rules, code, row->path, value, "is not known; want one of %s%s", row->words,
-                           row->flags & LKG_RULE_EMPTY_OK ? ", or nothing" : "");
-                break;
-        case LKG_RULE_SET:
-                lkg_breach(rules, code, row->path, value, "is empty and must not be; %s", row->want);
-                break;
-        case LKG_RULE_UNSET:
-                lkg_breach(rules, code, row->path, value, "is not allowed; %s", row->want);
-                break;
-        case LKG_RULE_PARSE: /* reported by item */
-        case LKG_RULE_ENTRY:
-                break;
-        }
+        if (row->gate && (row->flags & LKG_RULE_GATE_OFF))
+                lkg_breach_gate(rules, later ? LKG_F_REFUSED_LATER : LKG_F_NEEDS_GATE, row->path, value,
+                                row->gate, row->want);
+        else
+                lkg_breach(rules, later ? LKG_F_REFUSED_LATER : kinds[row->kind].code, row->path, value,
+                           "%s%s%s", kinds[row->kind].says, word ? row->words : row->want,
+                           word && row->flags & LKG_RULE_EMPTY_OK ? ", or nothing" : "");
 }
 
 static void parse_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include <lkg/limits.h>
 #include <lkg/text.h>
 #include <lkg/tree.h>
 
@@ -59,6 +60,26 @@ struct lkg_span lkg_text_of(const struct lkg_value *value)
         if (value && lkg_value_type(value) == LKG_STRING)
                 text.data = lkg_value_text(value, &text.size);
         return text;
+}
+
+const char *lkg_value_shown(const struct lkg_value *value, char buf[static LKG_SHOWN_MAX])
+{
+        switch (lkg_value_type(value)) {
+        case LKG_BOOL:
+                return lkg_value_bool(value) ? "true" : "false";
+        case LKG_NUMBER:
+                (void)snprintf(buf, LKG_SHOWN_MAX, "%.*s", (int)LKG_QUOTE_MAX, lkg_value_text(value, NULL));
+                return buf;
+        case LKG_STRING:
+                return lkg_quote_span(lkg_text_of(value), buf);
+        case LKG_LIST:
+        case LKG_MAP:
+                return NULL;
+        case LKG_NULL:
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return "null";
 }
 
 struct lkg_span lkg_object_text(const struct lkg_value *object, const char *path)

@@ -65,34 +65,13 @@ static void format_path(const struct step *step, struct lkg_buf *buf)
         (void)lkg_mask_name(step->name, step->size, is_below_secret(step), buf);
 }
 
-static const char *shown(const struct lkg_schema_node *node, const struct lkg_value *value,
-                         char buf[static 5 * 64 + 8])
+static const char *shown(const struct spot *at, char buf[static LKG_SHOWN_MAX])
 {
-        const char *text;
-        size_t size;
+        const char *text = lkg_value_shown(at->value, buf);
 
-        if (node->field->flags & LKG_FIELD_SECRET)
+        if (at->node->field->flags & LKG_FIELD_SECRET)
                 return "<masked>";
-        switch (lkg_value_type(value)) {
-        case LKG_NULL:
-                return "null";
-        case LKG_BOOL:
-                return lkg_value_bool(value) ? "true" : "false";
-        case LKG_NUMBER:
-        case LKG_STRING:
-                text = lkg_value_text(value, &size);
-                if (lkg_value_type(value) == LKG_STRING)
-                        return lkg_quote(text, size, buf);
-                (void)snprintf(buf, 5 * 64, "%.*s", (int)(size < 64 ? size : 64), text);
-                return buf;
-        case LKG_LIST:
-                return "a list";
-        case LKG_MAP:
-                return "a map";
-        case _LKG_TYPE_MAX:
-                break;
-        }
-        return "";
+        return text ? text : lkg_value_type(at->value) == LKG_LIST ? "a list" : "a map";
 }
 
 /* Every rule asks for all of them: of a thousand wrong items, the list is enough. */
@@ -111,7 +90,7 @@ LKG_PRINTF(3, 4)
 static struct lkg_value *misfit(const struct spot *at, unsigned code, const char *fmt, ...)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        char quoted[5 * 64 + 8], why[256];
+        char buf[LKG_SHOWN_MAX], why[256];
         va_list ap;
 
         va_start(ap, fmt);
@@ -119,8 +98,7 @@ static struct lkg_value *misfit(const struct spot *at, unsigned code, const char
         va_end(ap);
         format_path(at->step, &path);
         lkg_report_add(at->d->report, LKG_ERROR, code, LKG_AT(at->value), "%s: %s %s",
-                       path.size ? lkg_buf_text(&path) : "the document", shown(at->node, at->value, quoted),
-                       why);
+                       path.size ? lkg_buf_text(&path) : "the document", shown(at, buf), why);
         at->d->n_misfits++;
         note_unread(at->d, lkg_buf_text(&path), at->value);
         return NULL;

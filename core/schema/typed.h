@@ -82,6 +82,9 @@ double lkg_object_float(const struct lkg_value *object, const char *path);
 struct lkg_span lkg_object_text(const struct lkg_value *object, const char *path); /* borrowed */
 int64_t lkg_value_int(const struct lkg_value *value);                              /* NULL = 0 */
 int64_t lkg_value_duration(const struct lkg_value *value); /* ns; of a flush value too */
+#define LKG_SHOWN_MAX (5 * 64 + 8)
+/** lkg_value_shown() - a scalar for a message. Return: @buf or a constant; NULL: it is a list or map. */
+const char *lkg_value_shown(const struct lkg_value *value, char buf[static LKG_SHOWN_MAX]);
 /** lkg_text_of() - return the text of a string, including NUL bytes; else empty. Borrowed. */
 struct lkg_span lkg_text_of(const struct lkg_value *value);
 
