@@ -2,7 +2,7 @@
 /*
  * From bytes to nodes: the syntax of YAML as go.yaml.in/yaml/v2 implements it, which is the reference (see
  * docs/decisions/008). yaml-reader.c turns bytes into characters; yaml-scan.c, yaml-scan-scalar.c and
- * yaml-scan-word.c (on top of yaml-step.c) turn characters into tokens; yaml-parse.c turns tokens into
+ * yaml-scan-word.c turn characters into tokens; yaml-parse.c turns tokens into
  * nodes; yaml.c builds the tree.
  *
  * The nesting is bounded by LKG_DOC_DEPTH_MAX. Every token is visited a constant number of
@@ -177,7 +177,7 @@ void lkg_yaml_scan_deinit(struct lkg_yaml_scan *s);
 int lkg_yaml_peek(struct lkg_yaml_scan *s, struct lkg_yaml_token **ret);
 void lkg_yaml_take(struct lkg_yaml_scan *s);
 
-/* ---- between the files of the scanner: yaml-step.c ---- */
+/* ---- between the files of the scanner: yaml-reader.c ---- */
 
 static inline size_t lkg_yaml_flow_level(const struct lkg_yaml_scan *s)
 {

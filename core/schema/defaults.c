@@ -78,9 +78,8 @@ void lkg_defaults_kubelet(const struct lkg_schema *schema, struct lkg_value **ob
                           const struct lkg_gates *before, const struct lkg_value *unread,
                           struct lkg_report *report)
 {
-        LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
+        struct lkg_gates gates = *before;
 
-        lkg_gates_copy(before, &gates);
         (void)lkg_gates_apply(&gates, *object, unread, report); /* it is reported; find the other mistakes */
         default_report_frequency(*object);
         set_if_missing(*object, "serializeImagePulls",

@@ -57,26 +57,6 @@ bool lkg_gate_settable(const char *name, bool on, unsigned release)
 
 /* ---- the state ---- */
 
-void lkg_gates_init(struct lkg_gates *gates, unsigned release)
-{
-        gates->release = release;
-        gates->lenient = false;
-        gates->set = lkg_must(calloc(lkg_n_gates + 1, sizeof(*gates->set)));
-}
-
-void lkg_gates_deinit(struct lkg_gates *gates)
-{
-        free(gates->set);
-        gates->set = NULL;
-}
-
-void lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret)
-{
-        lkg_gates_init(ret, from->release);
-        ret->lenient = from->lenient;
-        memcpy(ret->set, from->set, lkg_n_gates * sizeof(*ret->set));
-}
-
 /* @row: of find() */
 static bool is_on(const struct lkg_gates *gates, size_t row)
 {

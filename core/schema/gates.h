@@ -7,15 +7,13 @@
 
 #include <lkg/schema.h>
 
+#define LKG_GATES_MAX 1024 /* rows of lkg_gates[] */
+
 struct lkg_gates {
         unsigned release;
         bool lenient; /* the component is of another release, without tables: what it does not know is a warning */
-        signed char *set; /* by row of lkg_gates[]: 0 = not set, 1 = on, -1 = off */
+        signed char set[LKG_GATES_MAX]; /* by row: 0 = not set, 1 = on, -1 = off */
 };
-
-void lkg_gates_init(struct lkg_gates *gates, unsigned release);
-void lkg_gates_deinit(struct lkg_gates *gates);
-void lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
 
 /**
  * lkg_gates_apply() - apply the featureGates of a document or of flags.

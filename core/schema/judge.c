@@ -48,7 +48,6 @@ static void forget(struct lkg_judge *judge)
 {
         forget_layers(judge);
         forget_base(judge);
-        lkg_gates_deinit(&judge->flag_gates);
         lkg_report_deinit(&judge->flag_report);
         judge->schema = NULL;
 }
@@ -175,8 +174,9 @@ static void learn_flag_gates(struct lkg_judge *judge)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flags = lkg_value_new_map(NULL, 0, 0);
 
-        lkg_gates_init(&judge->flag_gates, lkg_schema_release(judge->schema));
-        judge->flag_gates.lenient = judge->config.release && !lkg_release_has_tables(judge->config.release);
+        judge->flag_gates = (struct lkg_gates){ .release = lkg_schema_release(judge->schema),
+                                                .lenient = judge->config.release &&
+                                                           !lkg_release_has_tables(judge->config.release) };
         if (lkg_flags_apply(judge->schema, &judge->config, flags, NULL, &judge->flag_report) == 0)
                 (void)lkg_gates_apply(&judge->flag_gates, flags, NULL, &judge->flag_report);
 }
@@ -499,7 +499,7 @@ static void judge_whole(const struct lkg_judge *judge, struct lkg_candidate *can
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_clone_shallow(files);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *zeros = lkg_value_new_map(NULL, 0, 0);
-        LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
+        struct lkg_gates gates = judge->flag_gates;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report again = LKG_REPORT_INIT;
         bool kubelet = lkg_schema_is_kubelet(judge->schema), lint = judge->config.lint;
         bool doubt = false;
@@ -512,7 +512,6 @@ static void judge_whole(const struct lkg_judge *judge, struct lkg_candidate *can
                                    .unread = unread,
                                    .doubt = &doubt };
 
-        lkg_gates_copy(&judge->flag_gates, &gates);
         if (kubelet)
                 lose_split_stream(judge, object, report);
         (void)lkg_flags_apply(judge->schema, &judge->config, object, zeros, report);

@@ -135,23 +135,21 @@ static bool belongs_to_field(const struct upgrade *u, const char *gate)
 }
 
 /* The gates of a document, in a release that may not know all of them. */
-static void gates_of(const struct lkg_schema *schema, const struct lkg_value *object, struct lkg_gates *ret)
+static struct lkg_gates gates_of(const struct lkg_schema *schema, const struct lkg_value *object)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_gates gates = { .release = lkg_schema_release(schema) };
 
-        lkg_gates_init(ret, lkg_schema_release(schema));
-        (void)lkg_gates_apply(ret, object, NULL, &ignored);
+        (void)lkg_gates_apply(&gates, object, NULL, &ignored);
+        return gates;
 }
 
 /* One line for those that no field of the kind depends on: most of them are of other components. */
 static void report_gates(const struct upgrade *u, const struct lkg_value *object)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf others = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates now = { 0 };
-        LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates then = { 0 };
+        const struct lkg_gates now = gates_of(u->from, object), then = gates_of(u->to, object);
 
-        gates_of(u->from, object, &now);
-        gates_of(u->to, object, &then);
         for (size_t i = 0; i < lkg_n_gates; i++) {
                 const char *name = lkg_gates[i].name;
                 const struct lkg_gate_state *row = lkg_gate_in(&lkg_gates[i], lkg_schema_release(u->to));

@@ -149,10 +149,9 @@ static void say_judged(const struct question *q, struct lkg_buf *ret)
 static void say_gates(const struct question *q, struct lkg_buf *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
+        struct lkg_gates gates = { .release = rows_number(q, "release") };
         const char *gate = rows_arg(q, "gate", NULL);
 
-        lkg_gates_init(&gates, rows_number(q, "release"));
         for (size_t i = 0; i < q->n_parts; i++) {
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_new_map(NULL, 0, 0);
                 unsigned before = report.n_severity[LKG_ERROR];

@@ -14,6 +14,8 @@
  */
 #include <lkg/schema.h>
 
+#include "../gates.h"
+
 #define ALPHA      LKG_GATE_ALPHA
 #define BETA       LKG_GATE_BETA
 #define GA         LKG_GATE_GA
@@ -562,6 +564,7 @@ const struct lkg_gate lkg_gates[] = {
         { "ZeroLimitedNominalConcurrencyShares", { { 132, REMOVED } } },
 };
 const size_t lkg_n_gates = LKG_ARRAY_SIZE(lkg_gates);
+_Static_assert(LKG_ARRAY_SIZE(lkg_gates) <= LKG_GATES_MAX, "raise it");
 
 const struct lkg_gate_needs lkg_gate_needs[] = {
         { "AuthorizeNodeWithSelectors", "AuthorizeWithSelectors", 135 },
