@@ -216,12 +216,15 @@ struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char
 
 bool lkg_value_next(const struct lkg_value *value, struct lkg_member *m)
 {
+        enum lkg_type type = value ? value->type : LKG_NULL;
         const struct member *member;
 
-        if (!value || m->n >= lkg_value_size(value))
+        if (type != LKG_LIST && type != LKG_MAP)
+                return false;
+        if (m->n >= (type == LKG_MAP ? lkg_as_map(value)->n : lkg_as_list(value)->n))
                 return false;
         m->i = m->n++;
-        if (value->type == LKG_LIST) {
+        if (type == LKG_LIST) {
                 m->value = lkg_as_list(value)->items[m->i];
                 return true;
         }

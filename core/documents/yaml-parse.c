@@ -216,6 +216,15 @@ static int node_or_empty(struct lkg_yaml_parse *p, unsigned none, struct lkg_yam
         return IN(p->token, none) ? empty_scalar(ret, at) : parse_node(p, block, indentless, ret);
 }
 
+/* The same behind the token that is there. @at: NULL = where the next one is */
+static int next_or_empty(struct lkg_yaml_parse *p, unsigned none, const struct lkg_yaml_mark *at, bool block,
+                         bool indentless, struct lkg_yaml_node *ret)
+{
+        int r = advance(p);
+
+        return r < 0 ? r : node_or_empty(p, none, at ? *at : p->token->at, block, indentless, ret);
+}
+
 /* The token is the end of a list or map. */
 static int end(struct lkg_yaml_parse *p)
 {
@@ -247,12 +256,9 @@ int lkg_yaml_document(struct lkg_yaml_parse *p, struct lkg_yaml_node *ret)
                 return parse_node(p, true, false, ret);
         if (p->token->type != LKG_YT_DOCUMENT_START)
                 return fail(p, NULL, none, "did not find expected <document start>");
-        r = advance(p);
-        return r < 0 ? r
-                     : node_or_empty(p,
-                                     directives | IS(LKG_YT_DOCUMENT_START) | IS(LKG_YT_DOCUMENT_END) |
-                                             IS(LKG_YT_STREAM_END),
-                                     p->token->at, true, false, ret);
+        return next_or_empty(
+                p, directives | IS(LKG_YT_DOCUMENT_START) | IS(LKG_YT_DOCUMENT_END) | IS(LKG_YT_STREAM_END),
+                NULL, true, false, ret);
 }
 
 int lkg_yaml_document_end(struct lkg_yaml_parse *p)
@@ -280,16 +286,12 @@ static int block_item(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open
 {
         bool indentless = open->shape == LKG_YS_INDENTLESS_LIST;
         unsigned none = IS(LKG_YT_BLOCK_ENTRY) | IS(LKG_YT_BLOCK_END);
-        struct lkg_yaml_mark at;
-        int r;
+        struct lkg_yaml_mark at = behind(p->token);
 
-        if (p->token->type == LKG_YT_BLOCK_ENTRY) {
-                at = behind(p->token);
-                r = advance(p);
-                if (indentless)
-                        none |= IS(LKG_YT_KEY) | IS(LKG_YT_VALUE);
-                return r < 0 ? r : node_or_empty(p, none, at, true, false, ret);
-        }
+        if (indentless)
+                none |= IS(LKG_YT_KEY) | IS(LKG_YT_VALUE);
+        if (p->token->type == LKG_YT_BLOCK_ENTRY)
+                return next_or_empty(p, none, &at, true, false, ret);
         if (indentless) /* whatever follows belongs to the map around it */
                 return 0;
         if (p->token->type == LKG_YT_BLOCK_END)
@@ -298,17 +300,14 @@ static int block_item(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open
                     "did not find expected '-' indicator");
 }
 
+#define NO_BLOCK_NODE (IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END))
+
 static int block_key(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
 {
         struct lkg_yaml_mark at = p->token->at;
-        int r;
 
-        if (p->token->type == LKG_YT_KEY) {
-                r = advance(p);
-                return r < 0 ? r
-                             : node_or_empty(p, IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END), at,
-                                             true, true, ret);
-        }
+        if (p->token->type == LKG_YT_KEY)
+                return next_or_empty(p, NO_BLOCK_NODE, &at, true, true, ret);
         if (p->token->type == LKG_YT_BLOCK_END)
                 return end(p);
         return fail(p, "while parsing a block mapping", open->start, "did not find expected key");
@@ -317,14 +316,9 @@ static int block_key(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open,
 static int block_value(struct lkg_yaml_parse *p, struct lkg_yaml_node *ret)
 {
         struct lkg_yaml_mark at = behind(p->token);
-        int r;
 
-        if (p->token->type != LKG_YT_VALUE)
-                return empty_scalar(ret, p->token->at);
-        r = advance(p);
-        return r < 0 ? r
-                     : node_or_empty(p, IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END), at, true,
-                                     true, ret);
+        return p->token->type == LKG_YT_VALUE ? next_or_empty(p, NO_BLOCK_NODE, &at, true, true, ret)
+                                              : empty_scalar(ret, p->token->at);
 }
 
 /* ---- flow collections ---- */
@@ -381,25 +375,20 @@ static int flow_key(struct lkg_yaml_parse *p, struct lkg_yaml_open *open, struct
         if (p->token->type == LKG_YT_FLOW_MAP_END)
                 return end(p);
         open->bare = p->token->type != LKG_YT_KEY;
-        if (open->bare)
-                return parse_node(p, false, false, ret);
-        r = advance(p);
-        return r < 0 ? r
-                     : node_or_empty(p, IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_MAP_END),
-                                     p->token->at, false, false, ret);
+        return open->bare
+                       ? parse_node(p, false, false, ret)
+                       : next_or_empty(p, IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_MAP_END),
+                                       NULL, false, false, ret);
 }
 
 static int flow_value(struct lkg_yaml_parse *p, const struct lkg_yaml_open *open, struct lkg_yaml_node *ret)
 {
         enum lkg_yaml_token_type last =
                 open->shape == LKG_YS_PAIR ? LKG_YT_FLOW_LIST_END : LKG_YT_FLOW_MAP_END;
-        int r;
 
         if (open->bare || p->token->type != LKG_YT_VALUE)
                 return empty_scalar(ret, p->token->at);
-        r = advance(p);
-        return r < 0 ? r
-                     : node_or_empty(p, IS(LKG_YT_FLOW_ENTRY) | IS(last), p->token->at, false, false, ret);
+        return next_or_empty(p, IS(LKG_YT_FLOW_ENTRY) | IS(last), NULL, false, false, ret);
 }
 
 /* ---- members ---- */

@@ -157,32 +157,11 @@ static int one_pair(struct lkg_flag_use *use, struct lkg_span item, char separat
         return fn(use, lkg_span_trim(key), lkg_span_trim(value), why);
 }
 
-/* Empty items are skipped. */
-static int each_pair(struct lkg_flag_use *use, char separator, put_pair *fn, char *why)
-{
-        struct lkg_span rest = use->text, item;
-        int r = 0;
-
-        while (r == 0 && lkg_span_next(&rest, ',', &item))
-                r = item.size > 0 ? one_pair(use, item, separator, fn, why) : 0;
-        return r;
-}
-
 static int put_text(struct lkg_flag_use *use, struct lkg_span key, struct lkg_span value, char *why)
 {
         (void)why;
         put(use, key, lkg_flag_string(use, value));
         return 0;
-}
-
-static int parse_pairs(struct lkg_flag_use *use, char *why)
-{
-        return each_pair(use, '=', put_text, why);
-}
-
-static int parse_thresholds(struct lkg_flag_use *use, char *why)
-{
-        return each_pair(use, '<', put_text, why);
 }
 
 /* --cpu-manager-policy-options: commas belong to the value. */
@@ -203,11 +182,6 @@ static int put_header(struct lkg_flag_use *use, struct lkg_span key, struct lkg_
         lkg_list_append(list, lkg_flag_string(use, value));
         put(use, key, list);
         return 0;
-}
-
-static int parse_headers(struct lkg_flag_use *use, char *why)
-{
-        return each_pair(use, ':', put_header, why);
 }
 
 /* ---- feature gates ---- */
@@ -259,11 +233,6 @@ static int put_gate(struct lkg_flag_use *use, struct lkg_span key, struct lkg_sp
         report_going(use, name);
         put(use, key, lkg_value_new_bool(b, use->source, 0, 0));
         return 0;
-}
-
-static int parse_gates(struct lkg_flag_use *use, char *why)
-{
-        return each_pair(use, '=', put_gate, why);
 }
 
 /* ---- labels and taints of the node ---- */
@@ -477,23 +446,47 @@ enum keeping {
         KEEP_ALL,
 };
 
-static const struct {
+static int parse_pairs(struct lkg_flag_use *use, char *why);
+
+static const struct list_type {
         const char *type;
         enum lkg_type made;
         enum keeping keep;
         lkg_flag_parse_fn *parse;
+        char separator; /* parse_pairs(): between name and value */
+        put_pair *pair;
 } types[] = {
         { "stringSlice", LKG_LIST, KEEP_EARLIER, parse_slice },
-        { "mapStringBool", LKG_MAP, KEEP_ALL, parse_gates },
-        { "mapStringString", LKG_MAP, KEEP_EARLIER, parse_pairs },
+        { "mapStringBool", LKG_MAP, KEEP_ALL, parse_pairs, '=', put_gate },
+        { "mapStringString", LKG_MAP, KEEP_EARLIER, parse_pairs, '=', put_text },
         { "mapStringStringNoSplit", LKG_MAP, KEEP_EARLIER, parse_unsplit },
         { "nodeLabels", LKG_MAP, KEEP_NOTHING, parse_labels },
-        { "langleMap", LKG_MAP, KEEP_EARLIER, parse_thresholds },
-        { "colonMultimap", LKG_MAP, KEEP_EARLIER, parse_headers },
+        { "langleMap", LKG_MAP, KEEP_EARLIER, parse_pairs, '<', put_text },
+        { "colonMultimap", LKG_MAP, KEEP_EARLIER, parse_pairs, ':', put_header },
         { "taints", LKG_LIST, KEEP_NOTHING, parse_taints },
         { "reservedMemory", LKG_LIST, KEEP_EARLIER, parse_reserved_memory },
         { "vmodule", LKG_LIST, KEEP_ALL, parse_vmodule },
 };
+
+static const struct list_type *type_of(const struct lkg_flag_use *use)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(types); i++)
+                if (strcmp(types[i].type, use->flag->type) == 0)
+                        return &types[i];
+        return NULL;
+}
+
+/* Empty items are skipped. */
+static int parse_pairs(struct lkg_flag_use *use, char *why)
+{
+        const struct list_type *type = type_of(use);
+        struct lkg_span rest = use->text, item;
+        int r = 0;
+
+        while (r == 0 && lkg_span_next(&rest, ',', &item))
+                r = item.size > 0 ? one_pair(use, item, type->separator, type->pair, why) : 0;
+        return r;
+}
 
 /* The collection that a use adds to. */
 static struct lkg_value *begin(const struct lkg_flag_use *use, bool keep, enum lkg_type type)
@@ -514,14 +507,11 @@ static struct lkg_value *begin(const struct lkg_flag_use *use, bool keep, enum l
 
 lkg_flag_parse_fn *lkg_flag_begin_list(struct lkg_flag_use *use)
 {
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(types); i++) {
-                bool again = *use->used & LKG_FLAG_AGAIN;
+        const struct list_type *type = type_of(use);
+        bool again = *use->used & LKG_FLAG_AGAIN;
 
-                if (strcmp(types[i].type, use->flag->type) != 0)
-                        continue;
-                use->made = begin(use, types[i].keep == KEEP_ALL || (types[i].keep == KEEP_EARLIER && again),
-                                  types[i].made);
-                return types[i].parse;
-        }
-        return NULL;
+        if (!type)
+                return NULL;
+        use->made = begin(use, type->keep == KEEP_ALL || (type->keep == KEEP_EARLIER && again), type->made);
+        return type->parse;
 }

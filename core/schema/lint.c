@@ -171,7 +171,7 @@ static void lint_map(const struct lint *lint, const struct lkg_schema_node *node
 
         for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);) {
                 const struct lkg_schema_node *member = lkg_node_member_folded(node, m.key.data, m.key.size);
-                bool exact = member && lkg_span_is(m.key, member->name);
+                bool exact = member && lkg_node_is(member, m.key);
 
                 if (*m.key.data == '$') /* a directive; the merge judges it */
                         continue;

@@ -281,11 +281,13 @@ const char *lkg_rule_key_path(const char *path, struct lkg_span key, char buf[st
 
 bool lkg_rule_word(const char *words, struct lkg_span text)
 {
-        struct lkg_span rest = { words, strlen(words) }, word;
+        for (const char *word = words; *word; word += strspn(word, ", ")) {
+                size_t n = strcspn(word, ",");
 
-        while (lkg_span_next(&rest, ',', &word))
-                if (lkg_span_equal(lkg_span_trim(word), text))
+                if (n == text.size && memcmp(word, text.data, n) == 0)
                         return true;
+                word += n;
+        }
         return false;
 }
 

@@ -52,6 +52,11 @@ struct lkg_schema_node {
         struct lkg_schema_node *item; /* of a list or map */
 };
 
+/** lkg_node_is() - is it the field with exactly this name? */
+static inline bool lkg_node_is(const struct lkg_schema_node *node, struct lkg_span name)
+{
+        return node->name_size == name.size && memcmp(node->name, name.data, name.size) == 0;
+}
 /** lkg_schema_root() - the tree of @schema; never NULL. */
 const struct lkg_schema_node *lkg_schema_root(const struct lkg_schema *schema);
 /**

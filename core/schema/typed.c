@@ -497,7 +497,7 @@ static bool has_folded(const struct spot *at)
                 const struct lkg_schema_node *field =
                         lkg_node_member_folded(at->node, m.key.data, m.key.size);
 
-                if (field && !lkg_span_is(m.key, field->name))
+                if (field && !lkg_node_is(field, m.key))
                         return true;
         }
         return false;

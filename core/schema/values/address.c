@@ -41,11 +41,6 @@ static bool parse_v4(struct lkg_span text, struct lkg_ip *ret)
         return true;
 }
 
-static bool parse_v6(struct lkg_span text, struct lkg_ip *ret)
-{
-        return parse_as(AF_INET6, text, true, ret->bytes);
-}
-
 int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason)
 {
         struct lkg_span span = { text, size };
@@ -54,23 +49,18 @@ int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason
         for (size_t i = 0; i < size; i++) {
                 if (text[i] != '.' && text[i] != ':')
                         continue;
-                if (text[i] == '.' ? parse_v4(span, ret) : parse_v6(span, ret))
+                if (text[i] == '.' ? parse_v4(span, ret) : parse_as(AF_INET6, span, true, ret->bytes))
                         return 0;
                 break;
         }
         return lkg_refuse(reason, "%s is not an IP address" WANT_IP, LKG_PIECE(span));
 }
 
-static bool is_mapped(const struct lkg_ip *ip)
+bool lkg_ip_is_v4(const struct lkg_ip *ip)
 {
         static const uint8_t prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
         return memcmp(ip->bytes, prefix, sizeof(prefix)) == 0;
-}
-
-bool lkg_ip_is_v4(const struct lkg_ip *ip)
-{
-        return is_mapped(ip);
 }
 
 bool lkg_ip_is_v6_strict(const char *text, size_t size)
@@ -90,7 +80,7 @@ int lkg_cidr_parse(const char *text, size_t size, struct lkg_cidr *ret, char *re
 
         if (lkg_span_cut(all, '/', &address, &prefix)) {
                 cidr.v4 = parse_v4(address, &cidr.ip);
-                if ((cidr.v4 || parse_v6(address, &cidr.ip)) &&
+                if ((cidr.v4 || parse_as(AF_INET6, address, true, cidr.ip.bytes)) &&
                     lkg_uint_parse(prefix.data, prefix.size, 10, 8, &bits, NULL) == 0 &&
                     bits <= (cidr.v4 ? 32 : 128)) {
                         cidr.prefix = (unsigned)bits;
@@ -111,7 +101,7 @@ static bool is_v4_network(const struct lkg_cidr *cidr)
                 return true;
         for (unsigned bit = cidr->prefix; bit < 128; bit++)
                 masked.bytes[bit / 8] &= (uint8_t) ~(0x80u >> bit % 8);
-        return is_mapped(&masked);
+        return lkg_ip_is_v4(&masked);
 }
 
 bool lkg_cidr_dual_stack(const struct lkg_cidr *a, const struct lkg_cidr *b)
