@@ -31,16 +31,15 @@ static void forget_layers(struct lkg_judge *judge)
 
 static void forget_base(struct lkg_judge *judge)
 {
-        lkg_value_unref((struct lkg_value *)judge->base);
-        judge->base = NULL;
+        lkg_value_unref((struct lkg_value *)judge->base.doc);
+        free((char *)judge->base.file);
+        judge->base = (struct lkg_judged_base){ 0 };
         judge->loaded = lkg_value_unref(judge->loaded);
         judge->unread = lkg_value_unref(judge->unread);
         judge->encoded = lkg_value_unref(judge->encoded);
         lkg_report_deinit(&judge->base_report);
         free(judge->base_dir);
         judge->base_dir = NULL;
-        free(judge->base_file);
-        judge->base_file = NULL;
         judge->base_known = false;
 }
 
@@ -206,20 +205,9 @@ static char *directory_of(const char *file)
         return path;
 }
 
-/*
- * The document of --config: the base with kubeadm's patches. If the base itself is broken, the other layers
- * are checked as if there were no base.
- */
-struct base {
-        const struct lkg_value *doc; /* without its broken parts; NULL = none */
-        const char *file;            /* directory for relative paths; NULL = none */
-        bool broken;
-        bool as_read; /* no patch has changed it: it may have a duplicate key */
-};
-
-static struct base base_of(const struct lkg_candidate *candidate)
+static struct lkg_judged_base base_of(const struct lkg_candidate *candidate)
 {
-        struct base base = { .doc = candidate->base };
+        struct lkg_judged_base base = { .doc = candidate->base };
 
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 const struct lkg_layer_info *layer = &candidate->layers[i];
@@ -236,14 +224,16 @@ static struct base base_of(const struct lkg_candidate *candidate)
 }
 
 /* The results of the last judgement are used again only if all inputs are the same. */
-static bool is_known_base(const struct lkg_judge *judge, const struct base *base)
+static bool is_known_base(const struct lkg_judge *judge, const struct lkg_judged_base *base)
 {
-        return judge->base_known && base->doc == judge->base && base->broken == judge->base_broken &&
-               base->as_read == judge->base_as_read && !base->file == !judge->base_file &&
-               (!base->file || strcmp(base->file, judge->base_file) == 0);
+        const struct lkg_judged_base *was = &judge->base;
+
+        return judge->base_known && base->doc == was->doc && base->broken == was->broken &&
+               base->as_read == was->as_read && !base->file == !was->file &&
+               (!base->file || strcmp(base->file, was->file) == 0);
 }
 
-static void load_base(struct lkg_judge *judge, const struct base *b)
+static void load_base(struct lkg_judge *judge, const struct lkg_judged_base *b)
 {
         const struct lkg_value *base = b->doc;
 
@@ -263,17 +253,16 @@ static void load_base(struct lkg_judge *judge, const struct base *b)
 /* Load the base again if it differs from the last one. */
 static void update_base(struct lkg_judge *judge, const struct lkg_candidate *candidate)
 {
-        struct base base = base_of(candidate);
+        struct lkg_judged_base base = base_of(candidate);
 
         if (is_known_base(judge, &base))
                 return;
         forget_base(judge);
         forget_layers(judge);
         load_base(judge, &base);
-        judge->base_file = base.file ? lkg_must(strdup(base.file)) : NULL;
-        judge->base = lkg_value_ref((struct lkg_value *)base.doc);
-        judge->base_broken = base.broken;
-        judge->base_as_read = base.as_read;
+        judge->base = base;
+        judge->base.file = lkg_copy(base.file);
+        (void)lkg_value_ref((struct lkg_value *)base.doc);
         judge->base_known = true;
 }
 
@@ -637,7 +626,7 @@ static void count_unlisted(const struct lkg_judge *judge, struct lkg_candidate *
 {
         bool kubelet = lkg_schema_is_kubelet(judge->schema);
         bool base =
-                kubelet && (whole ? judge->base_report.n_dropped > report->n_dropped : !judge->base_broken);
+                kubelet && (whole ? judge->base_report.n_dropped > report->n_dropped : !judge->base.broken);
 
         lkg_report_count_unlisted(&candidate->report, &judge->flag_report);
         if (base)
@@ -655,7 +644,7 @@ static void fill_report(const struct lkg_judge *judge, struct lkg_candidate *can
 {
         append(candidate, &judge->flag_report, false);
         if (lkg_schema_is_kubelet(judge->schema))
-                append(candidate, &judge->base_report, judge->base_broken && !whole);
+                append(candidate, &judge->base_report, judge->base.broken && !whole);
         append(candidate, report, !whole);
         for (size_t i = 0; i < judge->n_layers; i++)
                 append(candidate, &judge->layers[i].report, !whole);

@@ -14,6 +14,17 @@ struct lkg_judged_layer {
         struct lkg_report report;  /* of that merge */
 };
 
+/*
+ * The document of --config: the base with kubeadm's patches. If the base itself is broken, the other layers
+ * are checked as if there were no base.
+ */
+struct lkg_judged_base {
+        const struct lkg_value *doc; /* without its broken parts; NULL = none */
+        const char *file;            /* directory for relative paths; NULL = none */
+        bool broken;
+        bool as_read; /* no patch has changed it: it may have a duplicate key */
+};
+
 struct lkg_judge {
         struct lkg_judge_config config;
         const struct lkg_schema *schema; /* of the last candidate */
@@ -21,9 +32,9 @@ struct lkg_judge {
         struct lkg_report flag_report; /* mistakes of the command line, independent of the files */
 
         /* the base as it was last loaded */
-        const struct lkg_value *base; /* one reference */
-        bool base_known, base_broken, base_as_read;
-        char *base_file, *base_dir;
+        struct lkg_judged_base base; /* with a reference to the document and a copy of the name */
+        bool base_known;
+        char *base_dir;
         struct lkg_value *loaded;  /* typed, complete */
         struct lkg_value *unread;  /* its values that could not be read */
         struct lkg_value *encoded; /* as JSON: what drop-ins are merged into */

@@ -32,7 +32,7 @@ struct decode {
 };
 
 /* A value that is being decoded. */
-struct spot {
+struct decoding {
         struct decode *d;
         const struct lkg_schema_node *node;
         const struct lkg_value *value;
@@ -65,7 +65,7 @@ static void format_path(const struct step *step, struct lkg_buf *buf)
         (void)lkg_mask_name(step->name, step->size, is_below_secret(step), buf);
 }
 
-static const char *shown(const struct spot *at, char buf[static LKG_SHOWN_MAX])
+static const char *shown(const struct decoding *at, char buf[static LKG_SHOWN_MAX])
 {
         const char *text = lkg_value_shown(at->value, buf);
 
@@ -87,7 +87,7 @@ static void note_unread(struct decode *d, const char *path, const struct lkg_val
 
 /* Return: NULL. */
 LKG_PRINTF(3, 4)
-static struct lkg_value *misfit(const struct spot *at, unsigned code, const char *fmt, ...)
+static struct lkg_value *misfit(const struct decoding *at, unsigned code, const char *fmt, ...)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
         char buf[LKG_SHOWN_MAX], why[256];
@@ -104,7 +104,7 @@ static struct lkg_value *misfit(const struct spot *at, unsigned code, const char
         return NULL;
 }
 
-static const char *wanted(const struct spot *at)
+static const char *wanted(const struct decoding *at)
 {
         return lkg_classes[at->node->class].wanted;
 }
@@ -145,7 +145,7 @@ static const char *hint(const struct lkg_schema_node *node, const struct lkg_val
         return "";
 }
 
-static struct lkg_value *wrong_type(const struct spot *at)
+static struct lkg_value *wrong_type(const struct decoding *at)
 {
         enum lkg_type type = lkg_value_type(at->value);
 
@@ -156,7 +156,7 @@ static struct lkg_value *wrong_type(const struct spot *at)
                       hint(at->node, at->value));
 }
 
-static struct lkg_value *wrong_value(const struct spot *at, const char *why)
+static struct lkg_value *wrong_value(const struct decoding *at, const char *why)
 {
         struct lkg_span text;
 
@@ -182,22 +182,22 @@ struct lkg_value *lkg_typed_canonical(const struct lkg_value *value, enum lkg_ty
 
 /* ---- scalars: the value in normal form, one reference; NULL: it is zero, or does not fit ---- */
 
-static bool keeps_zero(const struct spot *at)
+static bool keeps_zero(const struct decoding *at)
 {
         return at->node->pointer || at->item;
 }
 
-static struct lkg_value *unchanged(const struct spot *at)
+static struct lkg_value *unchanged(const struct decoding *at)
 {
         return lkg_value_ref((struct lkg_value *)at->value);
 }
 
-static struct lkg_value *decode_bool(const struct spot *at)
+static struct lkg_value *decode_bool(const struct decoding *at)
 {
         return lkg_value_bool(at->value) || keeps_zero(at) ? unchanged(at) : NULL;
 }
 
-static struct lkg_value *decode_string(const struct spot *at)
+static struct lkg_value *decode_string(const struct decoding *at)
 {
         return lkg_text_of(at->value).size > 0 || keeps_zero(at) ? unchanged(at) : NULL;
 }
@@ -220,7 +220,7 @@ static int integer(const char *number, intmax_t *ret)
         return *end != '\0' ? -EINVAL : errno == ERANGE ? -ERANGE : 0;
 }
 
-static struct lkg_value *decoded_integer(const struct spot *at, intmax_t n)
+static struct lkg_value *decoded_integer(const struct decoding *at, intmax_t n)
 {
         char text[24];
 
@@ -232,7 +232,7 @@ static struct lkg_value *decoded_integer(const struct spot *at, intmax_t n)
         return lkg_typed_canonical(at->value, LKG_NUMBER, text);
 }
 
-static struct lkg_value *decode_int(const struct spot *at)
+static struct lkg_value *decode_int(const struct decoding *at)
 {
         const struct lkg_schema_node *node = at->node;
         const char *number = lkg_value_text(at->value, NULL);
@@ -262,7 +262,7 @@ static double shortest_single(double n)
         return strtod(digits, NULL);
 }
 
-static struct lkg_value *decode_float(const struct spot *at)
+static struct lkg_value *decode_float(const struct decoding *at)
 {
         char text[LKG_NUMBER_TEXT_MAX];
         const char *number = lkg_value_text(at->value, NULL);
@@ -278,7 +278,7 @@ static struct lkg_value *decode_float(const struct spot *at)
         return lkg_typed_canonical(at->value, LKG_NUMBER, text);
 }
 
-static struct lkg_value *decode_duration(const struct spot *at)
+static struct lkg_value *decode_duration(const struct decoding *at)
 {
         char text[LKG_DURATION_MAX], why[LKG_REFUSAL_MAX];
         struct lkg_span given = lkg_text_of(at->value);
@@ -292,7 +292,7 @@ static struct lkg_value *decode_duration(const struct spot *at)
         return lkg_typed_canonical(at->value, LKG_STRING, text);
 }
 
-static struct lkg_value *decode_flush(const struct spot *at)
+static struct lkg_value *decode_flush(const struct decoding *at)
 {
         intmax_t n;
 
@@ -307,7 +307,7 @@ static struct lkg_value *decode_flush(const struct spot *at)
  * A quantity in a map is kept in printed form. A quantity in a field keeps its text until it is printed,
  * because printing changes some values (`1000E` prints as `1`), and rules apply to the value that was read.
  */
-static struct lkg_value *decode_quantity(const struct spot *at)
+static struct lkg_value *decode_quantity(const struct decoding *at)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
@@ -328,7 +328,7 @@ static struct lkg_value *decode_quantity(const struct spot *at)
 }
 
 /* metav1.Time: RFC 3339; the kubelet refuses any taint that has one, so only its form matters. */
-static struct lkg_value *decode_time(const struct spot *at)
+static struct lkg_value *decode_time(const struct decoding *at)
 {
         struct tm tm = { 0 };
         const char *rest = strptime(lkg_value_text(at->value, NULL), "%Y-%m-%dT%H:%M:%S", &tm);
@@ -340,7 +340,7 @@ static struct lkg_value *decode_time(const struct spot *at)
 
 /* ---- collections ---- */
 
-static struct lkg_value *decode_value(const struct spot *at);
+static struct lkg_value *decode_value(const struct decoding *at);
 
 struct lkg_value *lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at)
 {
@@ -397,7 +397,7 @@ static bool can_round(const struct lkg_schema_node *node)
 }
 
 /* The member of a list, map or struct as a step below it. */
-static struct step step_to(const struct spot *at, const struct lkg_member *m)
+static struct step step_to(const struct decoding *at, const struct lkg_member *m)
 {
         return (struct step){ at->step, m->key.data, m->key.size, m->i };
 }
@@ -405,12 +405,12 @@ static struct step step_to(const struct spot *at, const struct lkg_member *m)
 static struct lkg_value *decode_item(const struct lkg_value *value, const struct lkg_member *m,
                                      void *userdata)
 {
-        const struct spot *around = userdata;
+        const struct decoding *around = userdata;
         const struct step step = step_to(around, m);
         struct lkg_value *before = around->before && lkg_value_type(value) == LKG_LIST
                                            ? lkg_list_get(around->before, m->i)
                                            : NULL;
-        const struct spot at = { around->d, around->node->item, m->value, before, true, &step };
+        const struct decoding at = { around->d, around->node->item, m->value, before, true, &step };
         struct lkg_value *made = decode_value(&at);
 
         if (made)
@@ -419,7 +419,7 @@ static struct lkg_value *decode_item(const struct lkg_value *value, const struct
                                               : lkg_typed_zero(at.node, m->value);
 }
 
-static struct lkg_value *decode_list(const struct spot *at)
+static struct lkg_value *decode_list(const struct decoding *at)
 {
         size_t n_before = at->d->n_misfits;
         struct lkg_value *list;
@@ -434,7 +434,7 @@ static struct lkg_value *decode_list(const struct spot *at)
         return list;
 }
 
-static struct lkg_value *decode_map(const struct spot *at)
+static struct lkg_value *decode_map(const struct decoding *at)
 {
         LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *map = lkg_value_rewrite(at->value, decode_item, (void *)at);
@@ -449,7 +449,7 @@ static struct lkg_value *decode_map(const struct spot *at)
 }
 
 /* A field of the document. NULL for its zero value. */
-static struct lkg_value *decode_member(const struct spot *at)
+static struct lkg_value *decode_member(const struct decoding *at)
 {
         const struct lkg_schema_node *node = at->node;
         bool nilable = node->pointer || is_nilable(node);
@@ -464,9 +464,9 @@ static struct lkg_value *decode_member(const struct spot *at)
 }
 
 /* Decode the field's value, after the earlier values with the same key. */
-static struct lkg_value *decode_twice(const struct spot *at)
+static struct lkg_value *decode_twice(const struct decoding *at)
 {
-        struct spot first = *at, last = *at;
+        struct decoding first = *at, last = *at;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
 
         first.value = at->d->flags & LKG_TYPED_TWICE ? lkg_value_shadowed(at->value) : NULL;
@@ -479,19 +479,19 @@ static struct lkg_value *decode_twice(const struct spot *at)
 static struct lkg_value *decode_exact(const struct lkg_value *value, const struct lkg_member *m,
                                       void *userdata)
 {
-        const struct spot *around = userdata;
+        const struct decoding *around = userdata;
         const struct step step = step_to(around, m);
-        const struct spot at = { .d = around->d,
-                                 .node = lkg_node_member(around->node, m->key.data, m->key.size),
-                                 .value = m->value,
-                                 .step = &step };
+        const struct decoding at = { .d = around->d,
+                                     .node = lkg_node_member(around->node, m->key.data, m->key.size),
+                                     .value = m->value,
+                                     .step = &step };
 
         (void)value;
         return at.node ? decode_twice(&at) : NULL;
 }
 
 /* Is one of the names that of a field in another case? */
-static bool has_folded(const struct spot *at)
+static bool has_folded(const struct decoding *at)
 {
         for (struct lkg_member m = { 0 }; lkg_value_next(at->value, &m);) {
                 const struct lkg_schema_node *field =
@@ -504,7 +504,7 @@ static bool has_folded(const struct spot *at)
 }
 
 /* A field may have a value already, of @before or under a name of another case: that is extended or replaced. */
-static struct lkg_value *decode_folded(const struct spot *at)
+static struct lkg_value *decode_folded(const struct decoding *at)
 {
         struct lkg_value *map =
                 at->before ? lkg_value_clone_shallow(at->before)
@@ -521,8 +521,8 @@ static struct lkg_value *decode_folded(const struct spot *at)
 
                 if (!field)
                         continue;
-                made = decode_twice(&(struct spot){ at->d, field, m.value, lkg_map_get(map, field->name),
-                                                    false, &step });
+                made = decode_twice(&(struct decoding){ at->d, field, m.value, lkg_map_get(map, field->name),
+                                                        false, &step });
                 if (made)
                         (void)lkg_map_set(map, field->name, field->name_size, made);
                 else
@@ -531,7 +531,7 @@ static struct lkg_value *decode_folded(const struct spot *at)
         return map;
 }
 
-static struct lkg_value *decode_struct(const struct spot *at)
+static struct lkg_value *decode_struct(const struct decoding *at)
 {
         struct lkg_value *map = at->before || (at->d->flags & LKG_TYPED_FOLD && has_folded(at))
                                         ? decode_folded(at)
@@ -540,9 +540,9 @@ static struct lkg_value *decode_struct(const struct spot *at)
         return lkg_value_size(map) > 0 || keeps_zero(at) ? map : lkg_value_unref(map);
 }
 
-static struct lkg_value *decode_value(const struct spot *at)
+static struct lkg_value *decode_value(const struct decoding *at)
 {
-        static struct lkg_value *(*const decoders[])(const struct spot *at) = {
+        static struct lkg_value *(*const decoders[])(const struct decoding *at) = {
                 [LKG_CLASS_BOOL] = decode_bool,         [LKG_CLASS_STRING] = decode_string,
                 [LKG_CLASS_INT] = decode_int,           [LKG_CLASS_FLOAT] = decode_float,
                 [LKG_CLASS_DURATION] = decode_duration, [LKG_CLASS_FLUSH] = decode_flush,
@@ -564,7 +564,7 @@ struct lkg_value *lkg_typed_decode(const struct lkg_schema_node *root, const str
         struct decode d = { .flags = flags, .report = report, .unread = unread };
         LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *object =
-                decode_value(&(struct spot){ .d = &d, .node = root, .value = value, .item = true });
+                decode_value(&(struct decoding){ .d = &d, .node = root, .value = value, .item = true });
 
         if (!object) /* the document is null */
                 return lkg_value_new_map(lkg_value_source_mut(value), 0, 0);
@@ -577,6 +577,6 @@ int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value 
         struct decode d = { .report = report };
         const struct step step = { .name = path, .size = strlen(path) };
 
-        *ret = decode_value(&(struct spot){ .d = &d, .node = node, .value = value, .step = &step });
+        *ret = decode_value(&(struct decoding){ .d = &d, .node = node, .value = value, .step = &step });
         return d.n_misfits > 0 ? -EBADMSG : 0;
 }

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+
 #include "values.h"
 
 #include <lkg/base.h>
 
 #define NAME_MAX_SIZE 63
 
-static bool is_alphanumeric(char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
-}
-
 /* Letters, digits, '-', '_', '.', letters or digits at both ends. */
 static bool name_shape(struct lkg_span s)
 {
-        if (s.size == 0 || !is_alphanumeric(s.data[0]) || !is_alphanumeric(s.data[s.size - 1]))
-                return false;
-        for (size_t i = 0; i < s.size; i++) {
-                char c = s.data[i];
+        const unsigned char *text = (const unsigned char *)s.data;
 
-                if (!is_alphanumeric(c) && c != '-' && c != '_' && c != '.')
+        if (s.size == 0 || !isalnum(text[0]) || !isalnum(text[s.size - 1]))
+                return false;
+        for (size_t i = 0; i < s.size; i++)
+                if (!isalnum(text[i]) && text[i] != '-' && text[i] != '_' && text[i] != '.')
                         return false;
-        }
         return true;
 }
 

@@ -3,27 +3,19 @@
  * Checks only the parts that can fail: control characters, the scheme, userinfo, the host, percent escapes of
  * the path and of the fragment. A query is never refused.
  */
+#include <ctype.h>
+
 #include "values.h"
 
 /* The parts of a URL in which percent escapes have a different meaning. */
 enum url_part { PART_ANY, PART_HOST, PART_ZONE };
 
-static bool is_alpha(char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_digit(char c)
-{
-        return c >= '0' && c <= '9';
-}
-
+/* -1: it is none */
 static int hex(char c)
 {
-        if (is_digit(c))
-                return c - '0';
-        c |= 0x20;
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (!isxdigit((unsigned char)c))
+                return -1;
+        return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
 }
 
 /*
@@ -31,8 +23,7 @@ static int hex(char c)
  */
 static bool host_byte(unsigned char c)
 {
-        return c >= 0x80 || is_alpha((char)c) || is_digit((char)c) ||
-               (c && strchr("-_.~!$&'()*+,;=:[]<>\"", c));
+        return c >= 0x80 || isalnum(c) || (c && strchr("-_.~!$&'()*+,;=:[]<>\"", c));
 }
 
 /* Return the byte of `%XX` at @p if it is allowed there; -1: invalid. */
@@ -78,7 +69,7 @@ static bool optional_port(struct lkg_span s)
         if (*s.data != ':')
                 return false;
         for (size_t i = 1; i < s.size; i++) {
-                if (!is_digit(s.data[i]))
+                if (!isdigit((unsigned char)s.data[i]))
                         return false;
         }
         return true;
@@ -126,9 +117,9 @@ static const char *check_host(struct lkg_span host, bool http)
 static const char *check_userinfo(struct lkg_span user)
 {
         for (size_t i = 0; i < user.size; i++) {
-                char c = user.data[i];
+                unsigned char c = (unsigned char)user.data[i];
 
-                if (!is_alpha(c) && !is_digit(c) && (!c || !strchr("-._:~!$&'()*+,;=%@", c)))
+                if (!isalnum(c) && (!c || !strchr("-._:~!$&'()*+,;=%@", c)))
                         return "a character that does not belong into userinfo";
         }
         return check_escapes(user, PART_ANY);
@@ -155,14 +146,14 @@ static const char *take_scheme(struct lkg_span *rest, struct lkg_span *ret)
 {
         *ret = lkg_span(rest->data, 0);
         for (size_t i = 0; i < rest->size; i++) {
-                char c = rest->data[i];
+                unsigned char c = (unsigned char)rest->data[i];
 
                 if (c == ':') {
                         *ret = lkg_span(rest->data, i);
                         *rest = lkg_span(rest->data + i + 1, rest->size - i - 1);
                         return i == 0 ? "no scheme before the colon" : NULL;
                 }
-                if (!is_alpha(c) && (i == 0 || (!is_digit(c) && c != '+' && c != '-' && c != '.')))
+                if (!isalpha(c) && (i == 0 || (!isdigit(c) && c != '+' && c != '-' && c != '.')))
                         return NULL;
         }
         return NULL;
