@@ -310,8 +310,9 @@ const char *lkg_rule_item_path(const char *list, size_t i, const char *member,
         return buf;
 }
 
-void lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
-                    const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason))
+static void parse_value(const struct lkg_rules *rules, unsigned code, const char *path,
+                        const struct lkg_value *value,
+                        int (*parse)(const char *text, size_t size, char *reason))
 {
         struct lkg_span text = lkg_text_of(value);
         char reason[LKG_REFUSAL_MAX] = "";
@@ -328,7 +329,7 @@ void lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const cha
         char path[LKG_RULE_PATH_MAX];
 
         if (parse(text.data, text.size, NULL) < 0)
-                lkg_rule_parse(rules, code, lkg_rule_item_path(list, i, member, path), value, parse);
+                parse_value(rules, code, lkg_rule_item_path(list, i, member, path), value, parse);
 }
 
 static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule *row)
@@ -374,7 +375,7 @@ static void parse_row(const struct lkg_rules *rules, const struct lkg_value_rule
 
         if (!value || lkg_value_type(value) != LKG_LIST) {
                 if (!(row->flags & LKG_RULE_EMPTY_OK) || !is_empty(value))
-                        lkg_rule_parse(rules, code, row->path, value, row->parse);
+                        parse_value(rules, code, row->path, value, row->parse);
                 return;
         }
         for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)

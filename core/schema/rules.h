@@ -162,13 +162,8 @@ void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const stru
 void lkg_breach_pair(const struct lkg_rules *rules, unsigned code, const char *a, const char *a_says,
                      const char *b, const char *b_says, const char *want);
 
-/** lkg_rule_parse() - check one value with a parser. */
-void lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
-                    const struct lkg_value *value,
-                    int (*parse)(const char *text, size_t size, char *reason));
-
 /**
- * lkg_rule_parse_item() - the same for an item of a list, or a member of one.
+ * lkg_rule_parse_item() - check an item of a list, or a member of one, with a parser.
  * @member: NULL = the item itself
  *
  * Most values are valid: the path `list[i].member` is built only for invalid ones.
