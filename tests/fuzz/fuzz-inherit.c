@@ -47,6 +47,7 @@ static const struct table {
         TABLE(publication, 1),
         TABLE(incarnation, 1),
         TABLE(health, 1),
+        TABLE(touched.parked, 1),
 #undef TABLE
 };
 
@@ -86,6 +87,7 @@ static void leave_requests(void)
         atomic_store(&slot->reply_size, sizeof(struct fuse_out_header));
         atomic_store(&slot->state, LKG_SLOT_BUSY);
         atomic_store(&server.shm->touched.slots, 1);
+        atomic_store(&server.shm->touched.parked, RECORDS);
         lkg_message_init(&parked->message, LKG_MSG_COMMAND);
         lkg_link_text(&parked->message, "on", 2);
         parked->reply_size = sizeof(struct fuse_out_header);
@@ -232,7 +234,7 @@ static void send_what_is_owed(void)
                 if (atomic_load(&server.shm->slots[i].state) != LKG_SLOT_FREE)
                         lkg_kernel_send_raw(server.shm->slots[i].reply,
                                             atomic_load(&server.shm->slots[i].reply_size));
-        for (size_t i = 0; i < LKG_PARKED; i++) {
+        for (size_t i = 0; i < lkg_shared_parked(server.shm); i++) {
                 const struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (atomic_load(&parked->state) == LKG_PARKED_FREE)
