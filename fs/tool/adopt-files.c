@@ -252,19 +252,14 @@ int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const
 /* What an interrupted write has left: `.NAME.PID~tmp`. */
 static void remove_temporary(const struct adopt_place *place)
 {
-        int fd = openat(place->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         size_t n = strlen(place->name);
 
-        if (!dir) {
-                lkg_close(fd);
-                return;
-        }
-        for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-                if (lkg_is_tmp_name(e->d_name) && strncmp(e->d_name + 1, place->name, n) == 0 &&
-                    e->d_name[1 + n] == '.')
-                        (void)unlinkat(place->fd, e->d_name, 0);
-        (void)closedir(dir);
+        (void)lkg_tool_names(place->fd, ".", DT_UNKNOWN, &names);
+        for (size_t i = 0; i < names.n_items; i++)
+                if (lkg_is_tmp_name(names.items[i]) && strncmp(names.items[i] + 1, place->name, n) == 0 &&
+                    names.items[i][1 + n] == '.')
+                        (void)unlinkat(place->fd, names.items[i], 0);
 }
 
 static int unmake_directory(const struct adopt_place *place, const char **ret_kept)

@@ -50,8 +50,8 @@ static void offer_components(struct complete *c)
 static void list(struct complete *c, const char *directory, struct lkg_view *view, struct lkg_strings *ret)
 {
         if (open_view(c, true, view))
-                (void)lkg_view_list(view, lkg_tool_format("%s/%s", directory, view->component), DT_UNKNOWN,
-                                    ret);
+                (void)lkg_tool_names(view->fd, lkg_tool_format("%s/%s", directory, view->component),
+                                     DT_UNKNOWN, ret);
 }
 
 static void offer_generations(struct complete *c)

@@ -221,7 +221,7 @@ void lkg_parts_names(const struct lkg_value *directory, struct lkg_strings *ret)
         for (size_t i = 0;
              directory && !lkg_parts_at(directory, "path") && lkg_map_at(directory, i, &name, &size); i++)
                 lkg_tool_add_word(ret, name);
-        lkg_view_sort(ret);
+        lkg_tool_sort(ret);
 }
 
 /* ---- masks ---- */

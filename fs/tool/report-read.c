@@ -72,7 +72,7 @@ static void send_file(struct reading *reading, const char *path)
 static void send_tree(struct reading *reading, const char *path, unsigned depth)
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
-        int r = depth < DEPTH_MAX ? lkg_view_list(reading->view, path, DT_UNKNOWN, &names) : 0;
+        int r = depth < DEPTH_MAX ? lkg_tool_names(reading->view->fd, path, DT_UNKNOWN, &names) : 0;
 
         if (r < 0 && r != -ENOENT) /* nothing has been served yet: no history */
                 lkg_parts_send(path, NULL, 0, r, 0);
@@ -266,20 +266,20 @@ static void put_process(struct lkg_buf *buf, const char *comm, const char *pid)
         lkg_buf_putc(buf, '\n');
 }
 
+/* Those that began first come first. */
 static void send_processes(void)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        DIR *proc = opendir("/proc");
-        int r = proc ? 0 : -errno;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        int r = lkg_tool_names(AT_FDCWD, "/proc", DT_DIR, &names);
 
-        for (const struct dirent *e = proc ? readdir(proc) : NULL; e; e = readdir(proc)) {
-                const char *comm = isdigit((unsigned char)e->d_name[0]) ? lkg_tool_program(e->d_name) : "";
+        for (size_t i = names.n_items; i > 0; i--) {
+                const char *pid = names.items[i - 1],
+                           *comm = isdigit((unsigned char)*pid) ? lkg_tool_program(pid) : "";
 
                 if (is_interesting(comm))
-                        put_process(&buf, comm, e->d_name);
+                        put_process(&buf, comm, pid);
         }
-        if (proc)
-                (void)closedir(proc);
         lkg_parts_send("environment/processes", lkg_buf_text(&buf), buf.size, r, 0);
 }
 
@@ -300,23 +300,14 @@ static void send_configuration(const char *path)
                 lkg_parts_send(lkg_tool_format("config%s", path), shown, shown ? strlen(shown) : 0, r, 0);
 }
 
-static int is_conf(const struct dirent *entry)
-{
-        size_t n = strlen(entry->d_name);
-
-        return n > 5 && strcmp(entry->d_name + n - 5, ".conf") == 0;
-}
-
 static void send_drop_ins(const char *directory)
 {
-        struct dirent **entries = NULL;
-        int n = scandir(directory, &entries, is_conf, alphasort);
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
 
-        for (int i = 0; i < n; i++) {
-                send_configuration(lkg_tool_format("%s/%s", directory, entries[i]->d_name));
-                free(entries[i]);
-        }
-        free(entries);
+        (void)lkg_tool_names(AT_FDCWD, lkg_tool_format("%s/.", directory), DT_UNKNOWN, &names);
+        for (size_t i = 0; i < names.n_items; i++)
+                if (fnmatch("?*.conf", names.items[i], 0) == 0)
+                        send_configuration(lkg_tool_format("%s/%s", directory, names.items[i]));
 }
 
 static int read_system(const struct lkg_tool *tool)

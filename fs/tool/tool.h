@@ -305,6 +305,10 @@ void lkg_tool_add_word(struct lkg_strings *words, const char *word);
 bool lkg_tool_has_word(const struct lkg_strings *words, const char *word);
 /** lkg_tool_join() - "a, b, c"; "" = there is none. */
 char *lkg_tool_join(const struct lkg_strings *words);
+/** lkg_tool_sort() - numbers descending, then names. */
+void lkg_tool_sort(struct lkg_strings *names);
+/** lkg_tool_names() - what is in directory @path, sorted; @type: DT_REG, DT_DIR; DT_UNKNOWN = any. Return: 0 or -errno. */
+int lkg_tool_names(int dirfd, const char *path, unsigned char type, struct lkg_strings *ret);
 
 /* ---- structured output is a tree of values; what is put into a map or a list belongs to it: value.c ---- */
 
@@ -542,11 +546,6 @@ int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, 
 void lkg_view_open(const struct lkg_tool *tool, bool one, struct lkg_view *ret);
 void lkg_view_close(struct lkg_view *view);
 
-/** lkg_view_sort() - numbers descending, then names. */
-void lkg_view_sort(struct lkg_strings *names);
-/** lkg_view_list() - the names in @path, sorted; @type: DT_REG, DT_DIR; DT_UNKNOWN = any. Return: 0 or -errno. */
-int lkg_view_list(const struct lkg_view *view, const char *path, unsigned char type,
-                  struct lkg_strings *ret);
 int lkg_view_components(const struct lkg_view *view, struct lkg_strings *ret);
 /** lkg_view_bad_names() - the marks of the component; none if their directory is missing. */
 int lkg_view_bad_names(const struct lkg_view *view, struct lkg_strings *ret);

@@ -332,27 +332,20 @@ static bool has_name(const struct lkg_strings *paths, const char *name)
 static int list_dropins(const struct reading *r, const char *directory, const char *name,
                         const char *without, struct lkg_strings *ret)
 {
-        char *path = lkg_tool_format("%s/%s.d", directory, name);
-        int fd = lkg_root_open(r->rootfd, path, O_RDONLY | O_DIRECTORY);
-        DIR *dir;
-        if (fd < 0)
-                return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
-        dir = fdopendir(fd);
-        if (!dir) {
-                lkg_close(fd);
-                return -errno;
-        }
-        for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-                char *item = lkg_tool_format("%s/%s", path, e->d_name);
-                size_t n = strlen(e->d_name);
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        const char *path = lkg_tool_format("%s/%s.d", directory, name);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(r->rootfd, path, O_RDONLY | O_DIRECTORY);
+        int status = fd < 0 ? fd : lkg_tool_names(fd, ".", DT_UNKNOWN, &names);
 
-                if (*e->d_name == '.' || n < 6 || strcmp(e->d_name + n - 5, ".conf") != 0 ||
-                    has_name(ret, e->d_name) || (without && strcmp(e->d_name, without) == 0))
-                        continue;
-                lkg_tool_add_word(ret, item);
+        for (size_t i = 0; i < names.n_items; i++) {
+                const char *item = names.items[i];
+                size_t n = strlen(item);
+
+                if (*item != '.' && n > 5 && strcmp(item + n - 5, ".conf") == 0 && !has_name(ret, item) &&
+                    !(without && strcmp(item, without) == 0))
+                        lkg_tool_add_word(ret, lkg_tool_format("%s/%s", path, item));
         }
-        (void)closedir(dir);
-        return 0;
+        return status == -ENOENT || status == -ENOTDIR ? 0 : status;
 }
 
 static int read_dropins(struct reading *r, const char *name, const char *without)

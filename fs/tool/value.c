@@ -97,6 +97,41 @@ char *lkg_tool_join(const struct lkg_strings *words)
         return lkg_tool_take(&buf);
 }
 
+/* Generations, the newest first; other names as they sort. */
+static int by_number_then_name(const void *a, const void *b)
+{
+        const char *x = *(char *const *)a, *y = *(char *const *)b;
+        char *x_end, *y_end;
+        unsigned long long m = strtoull(x, &x_end, 10), n = strtoull(y, &y_end, 10);
+
+        return *x_end || *y_end || m == n ? strcmp(x, y) : m > n ? -1 : 1;
+}
+
+void lkg_tool_sort(struct lkg_strings *names)
+{
+        if (names->n_items > 1)
+                qsort(names->items, names->n_items, sizeof(*names->items), by_number_then_name);
+}
+
+int lkg_tool_names(int dirfd, const char *path, unsigned char type, struct lkg_strings *ret)
+{
+        int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+        if (!dir) {
+                r = -errno;
+                (void)lkg_close(fd);
+                return lkg_need(r);
+        }
+        for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
+                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+                    (type == DT_UNKNOWN || e->d_type == type || e->d_type == DT_UNKNOWN))
+                        lkg_tool_add_word(ret, e->d_name);
+        (void)closedir(dir);
+        lkg_tool_sort(ret);
+        return 0;
+}
+
 /* ---- building ---- */
 
 struct lkg_value *lkg_tool_map(void)

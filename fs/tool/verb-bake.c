@@ -168,24 +168,22 @@ static bool is_wanted(int fd, const char *sha256)
 
 static int bake_directory(struct bake *bake, const char *mountpoint, const char *sha256)
 {
-        DIR *dir = opendir(mountpoint);
-        const struct dirent *entry;
-        int r = LKG_TOOL_OK;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        LKG_CLEANUP(lkg_closep) int top = open(mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = top < 0 ? -errno : lkg_tool_names(top, ".", DT_UNKNOWN, &names);
 
-        if (!dir)
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "open '%s': %s", mountpoint,
-                                     strerror(errno));
-        while (r == LKG_TOOL_OK && (entry = readdir(dir))) {
+        if (r < 0)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "open '%s': %s", mountpoint, strerror(-r));
+        for (size_t i = 0; r == LKG_TOOL_OK && i < names.n_items; i++) {
                 LKG_CLEANUP(lkg_closep) int fd = -EBADF;
                 struct stat st;
 
-                if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+                if (fstatat(top, names.items[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
                         continue;
-                fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+                fd = openat(top, names.items[i], O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
                 if (fd >= 0 && is_wanted(fd, sha256))
-                        r = bake_view_file(bake, fd, entry->d_name);
+                        r = bake_view_file(bake, fd, names.items[i]);
         }
-        (void)closedir(dir);
         return r;
 }
 

@@ -315,32 +315,28 @@ static void check_by_kind(struct checking *check, const char *path)
         check_document(check, path, &named);
 }
 
-static int is_document(const struct dirent *entry)
+static bool is_document(const char *name)
 {
         static const char *const ends[] = { ".conf", ".yaml", ".yml", ".json" };
-        const char *end = strrchr(entry->d_name, '.');
+        const char *end = strrchr(name, '.');
 
-        for (size_t i = 0; end && end != entry->d_name && i < LKG_ARRAY_SIZE(ends); i++)
+        for (size_t i = 0; end && end != name && i < LKG_ARRAY_SIZE(ends); i++)
                 if (strcmp(end, ends[i]) == 0)
-                        return 1;
-        return 0;
+                        return true;
+        return false;
 }
 
 static void check_directory(struct checking *check, const char *path)
 {
-        struct dirent **entries;
-        int n = scandir(path, &entries, is_document, alphasort);
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        int r = lkg_tool_names(AT_FDCWD, lkg_tool_format("%s/.", path), DT_UNKNOWN, &names);
 
-        if (n < 0) {
+        if (r < 0)
                 fail(check, path,
-                     lkg_tool_fail(check->tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(errno)));
-                return;
-        }
-        for (int i = 0; i < n; i++) {
-                check_by_kind(check, lkg_tool_format("%s/%s", path, entries[i]->d_name));
-                free(entries[i]);
-        }
-        free(entries);
+                     lkg_tool_fail(check->tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(-r)));
+        for (size_t i = 0; i < names.n_items; i++)
+                if (is_document(names.items[i]))
+                        check_by_kind(check, lkg_tool_format("%s/%s", path, names.items[i]));
 }
 
 static void check_file(struct checking *check, const char *path)

@@ -141,7 +141,7 @@ static int find_name(const struct lkg_view *view, const char *path, const char *
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         const char *found = NULL;
-        int r = lkg_view_list(view, path, DT_UNKNOWN, &names);
+        int r = lkg_tool_names(view->fd, path, DT_UNKNOWN, &names);
 
         for (size_t i = 0; i < names.n_items; i++) {
                 const char *name = names.items[i];

@@ -308,42 +308,43 @@ static unsigned long find_socket(const char *file, unsigned port)
 
 static bool holds(const char *pid, const char *wanted)
 {
-        DIR *dir = opendir(lkg_tool_format("/proc/%.20s/fd", pid));
-        const struct dirent *entry;
-        bool found = false;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        const char *directory = lkg_tool_format("/proc/%.20s/fd", pid);
+        char target[64];
 
-        while (dir && !found && (entry = readdir(dir))) {
-                char target[64];
-                ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+        (void)lkg_tool_names(AT_FDCWD, directory, DT_UNKNOWN, &names);
+        for (size_t i = 0; i < names.n_items; i++) {
+                ssize_t n = readlink(lkg_tool_format("%s/%s", directory, names.items[i]), target,
+                                     sizeof(target) - 1);
 
                 target[n < 0 ? 0 : n] = '\0';
-                found = strcmp(target, wanted) == 0;
+                if (strcmp(target, wanted) == 0)
+                        return true;
         }
-        if (dir)
-                (void)closedir(dir);
-        return found;
+        return false;
 }
 
-/* Return: the process that listens there, and its name; 0 = none, or it is not known. */
+/* Return: the process that listens there, the first one if several do, and its name; 0 = none, or it is not known. */
 static unsigned long find_holder(unsigned port, const char **ret_name)
 {
-        unsigned long inode = find_socket("/proc/net/tcp", port), pid = 0;
-        const struct dirent *entry;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        unsigned long inode = find_socket("/proc/net/tcp", port);
         const char *wanted;
-        DIR *dir;
 
         if (!inode)
                 inode = find_socket("/proc/net/tcp6", port);
-        dir = inode ? opendir("/proc") : NULL;
+        if (inode)
+                (void)lkg_tool_names(AT_FDCWD, "/proc", DT_DIR, &names);
         wanted = lkg_tool_format("socket:[%lu]", inode);
-        while (dir && !pid && (entry = readdir(dir)))
-                if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && holds(entry->d_name, wanted)) {
-                        pid = strtoul(entry->d_name, NULL, 10);
-                        *ret_name = lkg_tool_program(entry->d_name);
+        for (size_t i = names.n_items; i > 0; i--) {
+                const char *pid = names.items[i - 1];
+
+                if (*pid >= '1' && *pid <= '9' && holds(pid, wanted)) {
+                        *ret_name = lkg_tool_program(pid);
+                        return strtoul(pid, NULL, 10);
                 }
-        if (dir)
-                (void)closedir(dir);
-        return pid;
+        }
+        return 0;
 }
 
 /* The value of a number at the top of effective.yaml; 0 = none. */

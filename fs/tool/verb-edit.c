@@ -285,15 +285,16 @@ static bool is_unchanged(const struct edit *edit)
 /* What a new drop-in is: what all others there may do, of their owner if it is one; 0600 of root without others. */
 static void like_others(const struct edit *edit, struct lkg_new_file *as)
 {
-        int fd = openat(edit->dropins_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         bool any = false;
 
         *as = (struct lkg_new_file){ .mode = 0600, .durable = true, .owned = true };
-        for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
+        (void)lkg_tool_names(edit->dropins_fd, ".", DT_UNKNOWN, &names);
+        for (size_t i = 0; i < names.n_items; i++) {
                 struct stat st;
 
-                if (!is_dropin_name(e->d_name) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                if (!is_dropin_name(names.items[i]) ||
+                    fstatat(edit->dropins_fd, names.items[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
                     !S_ISREG(st.st_mode))
                         continue;
                 as->mode = (any ? as->mode : 0777) & st.st_mode & 0777;
@@ -301,10 +302,6 @@ static void like_others(const struct edit *edit, struct lkg_new_file *as)
                 as->gid = !any || as->gid == st.st_gid ? st.st_gid : 0;
                 any = true;
         }
-        if (dir)
-                (void)closedir(dir);
-        else
-                lkg_close(fd);
 }
 
 static void save(const struct edit *edit, const char *data, size_t size)

@@ -72,7 +72,7 @@ int lkg_verb_history(const struct lkg_tool *tool)
 
         lkg_view_open(tool, true, &view);
         path = lkg_tool_format("history/%s", view.component);
-        r = lkg_view_list(&view, path, DT_UNKNOWN, &numbers);
+        r = lkg_tool_names(view.fd, path, DT_UNKNOWN, &numbers);
         if (r < 0 && r != -ENOENT) /* nothing has been served yet: an empty history */
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/%s': %s", view.root, path, strerror(-r));
         list = read_history(&view, &numbers);

@@ -91,19 +91,16 @@ static bool has_status(const char *root)
 /* Return: the directory in @mountpoint with the status; NULL = none. */
 static const char *find_virtual_dir(const char *mountpoint)
 {
-        DIR *dir = opendir(mountpoint);
-        const char *found = NULL;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
 
-        for (struct dirent *e = dir ? readdir(dir) : NULL; e && !found; e = readdir(dir)) {
-                const char *path = lkg_tool_format("%s/%s", mountpoint, e->d_name);
+        (void)lkg_tool_names(AT_FDCWD, lkg_tool_format("%s/.", mountpoint), DT_DIR, &names);
+        for (size_t i = 0; i < names.n_items; i++) {
+                const char *path = lkg_tool_format("%s/%s", mountpoint, names.items[i]);
 
-                if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && strcmp(e->d_name, ".") != 0 &&
-                    strcmp(e->d_name, "..") != 0 && has_status(path))
-                        found = path;
+                if (has_status(path))
+                        return path;
         }
-        if (dir)
-                (void)closedir(dir);
-        return found;
+        return NULL;
 }
 
 static const char *choose_root(const struct lkg_tool *tool, const char *mountpoint)
@@ -174,49 +171,14 @@ void lkg_view_close(struct lkg_view *view)
 
 /* ---- names ---- */
 
-/* Generations, the newest first; other names as they sort. */
-static int by_number_then_name(const void *a, const void *b)
-{
-        const char *x = *(char *const *)a, *y = *(char *const *)b;
-        char *x_end, *y_end;
-        unsigned long long m = strtoull(x, &x_end, 10), n = strtoull(y, &y_end, 10);
-
-        return *x_end || *y_end || m == n ? strcmp(x, y) : m > n ? -1 : 1;
-}
-
-void lkg_view_sort(struct lkg_strings *names)
-{
-        if (names->n_items > 1)
-                qsort(names->items, names->n_items, sizeof(*names->items), by_number_then_name);
-}
-
-int lkg_view_list(const struct lkg_view *view, const char *path, unsigned char type, struct lkg_strings *ret)
-{
-        int fd = openat(view->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-        if (!dir) {
-                r = -errno;
-                (void)lkg_close(fd);
-                return lkg_need(r);
-        }
-        for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-                if (e->d_name[0] != '.' &&
-                    (type == DT_UNKNOWN || e->d_type == type || e->d_type == DT_UNKNOWN))
-                        lkg_tool_add_word(ret, e->d_name);
-        (void)closedir(dir);
-        lkg_view_sort(ret);
-        return 0;
-}
-
 int lkg_view_components(const struct lkg_view *view, struct lkg_strings *ret)
 {
-        return lkg_view_list(view, "status", DT_DIR, ret);
+        return lkg_tool_names(view->fd, "status", DT_DIR, ret);
 }
 
 int lkg_view_bad_names(const struct lkg_view *view, struct lkg_strings *ret)
 {
-        int r = lkg_view_list(view, lkg_tool_format("bad/%s", view->component), DT_REG, ret);
+        int r = lkg_tool_names(view->fd, lkg_tool_format("bad/%s", view->component), DT_REG, ret);
 
         return r == -ENOENT ? 0 : r;
 }
