@@ -2,9 +2,10 @@
 /*
  * The files of an adoption, and the record of them.
  *
- * The record is written before the first file, and removed after the last one is undone: whenever a run is interrupted, what it
- * has made is known. A replaced file is linked to its second name before the new one takes its place, so the name never lacks a
- * file. Every function may be called again for the same file.
+ * The record is one of the files: the first one, or the one after its own directory. So it is made before the others, and what is
+ * undone from the last file to the first one loses it last: whenever a run is interrupted, what it has made is known. A replaced file
+ * is linked to its second name before the new one takes its place, so the name never lacks a file. Every function may be called again
+ * for the same file.
  */
 #include "adopt.h"
 
@@ -18,11 +19,6 @@ static int failed(const struct lkg_adopt_node *look, const char *what, const cha
 {
         return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "%s'%s%s': %s", what, look->root, path,
                              strerror(-r));
-}
-
-static int written(const struct lkg_adopt_node *look, int r, const struct lkg_error *err)
-{
-        return r < 0 ? lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "%s", err->message) : LKG_TOOL_OK;
 }
 
 /* The directory of a file below the root. */
@@ -81,46 +77,59 @@ void lkg_plan_deinit(struct lkg_adopt_plan *plan)
         *plan = (struct lkg_adopt_plan){ 0 };
 }
 
-static void put_files(const struct lkg_adopt_plan *plan, struct lkg_json *json)
-{
-        lkg_json_list(json, "files", LKG_JSON_AROUND);
-        for (size_t i = 0; i < plan->n_files; i++) {
-                const struct lkg_adopt_file *file = &plan->files[i];
-
-                lkg_json_map(json, NULL, LKG_JSON_AROUND);
-                lkg_json_foreign(json, "path", file->path);
-                lkg_json_bool(json, "directory", !*file->sha256);
-                if (*file->sha256) {
-                        lkg_json_bool(json, "kept", file->kept);
-                        lkg_json_text(json, "sha256", file->sha256);
-                }
-                lkg_json_end(json);
-        }
-        lkg_json_end(json);
-}
-
-int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan)
+static const char *record_text(const struct lkg_adopt_plan *plan)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
-        struct lkg_error err = { 0 };
-        int r;
+        struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
         lkg_json_u64(&json, "schemaVersion", 1);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 lkg_json_foreign(&json, texts[i].key, *text_of(plan, i));
-        put_files(plan, &json);
+        lkg_json_list(&json, "files", LKG_JSON_AROUND);
+        for (size_t i = 0; i < plan->n_files; i++) {
+                const struct lkg_adopt_file *file = &plan->files[i];
+
+                lkg_json_map(&json, NULL, LKG_JSON_AROUND);
+                lkg_json_foreign(&json, "path", file->path);
+                lkg_json_bool(&json, "directory", !*file->sha256);
+                if (*file->sha256) {
+                        lkg_json_bool(&json, "kept", file->kept);
+                        lkg_json_text(&json, "sha256", file->sha256);
+                }
+                lkg_json_end(&json);
+        }
         lkg_json_end(&json);
-        r = lkg_json_write_line(&json, &buf);
-        if (r == 0)
-                r = place_open(look, LKG_ADOPT_RECORD, &place);
-        if (r < 0)
-                return failed(look, "record ", LKG_ADOPT_RECORD, r);
-        return written(look,
-                       lkg_write_file_atomic(place.fd, place.name, buf.data, buf.size, MODE, true, &err),
-                       &err);
+        lkg_json_end(&json);
+        (void)lkg_need(lkg_json_write_line(&json, &buf));
+        return lkg_tool_take(&buf);
+}
+
+void lkg_plan_insert(struct lkg_adopt_plan *plan, size_t i, const struct lkg_adopt_file *file)
+{
+        (void)lkg_need(LKG_GROW(plan->files, plan->n_files));
+        memmove(plan->files + i + 1, plan->files + i, (plan->n_files++ - i) * sizeof(*plan->files));
+        plan->files[i] = *file;
+        if (file->text)
+                (void)lkg_need(lkg_sha256_hex(file->text, strlen(file->text), plan->files[i].sha256));
+}
+
+size_t lkg_plan_find(const struct lkg_adopt_plan *plan, const char *path)
+{
+        size_t i = 0;
+
+        while (i < plan->n_files && strcmp(plan->files[i].path, path) != 0)
+                i++;
+        return i;
+}
+
+void lkg_plan_add_record(struct lkg_adopt_plan *plan, const char *text)
+{
+        const struct lkg_adopt_file file = { .path = LKG_ADOPT_RECORD,
+                                             .text = text ? text : record_text(plan) };
+        size_t i = lkg_plan_find(plan, LKG_ADOPT_DIRECTORY);
+
+        lkg_plan_insert(plan, i < plan->n_files ? i + 1 : 0, &file);
 }
 
 static int take_file(const struct lkg_value *item, struct lkg_adopt_plan *plan)
@@ -135,8 +144,7 @@ static int take_file(const struct lkg_value *item, struct lkg_adopt_plan *plan)
         if (sha256)
                 memcpy(file.sha256, sha256, sizeof(file.sha256));
         file.path = lkg_tool_cut(path, strlen(path));
-        (void)lkg_need(LKG_GROW(plan->files, plan->n_files));
-        plan->files[plan->n_files++] = file;
+        lkg_plan_insert(plan, plan->n_files, &file);
         return 0;
 }
 
@@ -160,7 +168,7 @@ static int take_record(const struct lkg_value *doc, struct lkg_adopt_plan *plan)
         return r;
 }
 
-static int read_record(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
+bool lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
@@ -172,79 +180,60 @@ static int read_record(const struct lkg_adopt_node *look, struct lkg_adopt_plan 
                 r = lkg_decode_json(text, size, LKG_DECODE_STRICT, NULL, &report, &doc);
         if (r == 0)
                 r = lkg_value_type(doc) == LKG_MAP ? take_record(doc, ret) : -EBADMSG;
-        if (r < 0)
-                lkg_plan_deinit(ret);
-        return r;
-}
-
-bool lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
-{
-        int r = read_record(look, ret);
-
-        if (r < 0 && r != -ENOENT)
+        if (r == 0)
+                lkg_plan_add_record(ret, text);
+        else if (r != -ENOENT)
                 lkg_tool_end(look->tool, LKG_TOOL_FAILED, "record '%s" LKG_ADOPT_RECORD "': %s", look->root,
                              strerror(-r));
         return r == 0;
 }
 
-int lkg_adopt_record_remove(const struct lkg_adopt_node *look)
-{
-        LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
-        int r = place_open(look, LKG_ADOPT_RECORD, &place);
-
-        return r < 0 ? r : unlinkat(place.fd, place.name, 0) < 0 ? -errno : 0;
-}
-
 /* ---- making ---- */
 
-/* The present file stays where it is, and has a second name from now on. */
-static int keep_aside(const struct adopt_place *place, const char *suffix)
+/* @aside: the present file stays where it is, and has this second name from now on. @alike: owner and mode are those of that file */
+static int write_file(const struct lkg_adopt_node *look, const struct adopt_place *place, const char *path,
+                      const char *aside, bool alike, const char *data)
 {
-        return linkat(place->fd, place->name, place->fd, lkg_tool_format("%s%s", place->name, suffix), 0) ==
-                                       0 ||
-                               errno == EEXIST
-                       ? 0
-                       : -errno;
+        struct lkg_new_file as = { .mode = MODE, .durable = true, .owned = alike };
+        struct lkg_error err = { 0 };
+        struct stat st;
+
+        if (alike && fstatat(place->fd, place->name, &st, 0) < 0)
+                return failed(look, "", path, -errno);
+        if (aside &&
+            linkat(place->fd, place->name, place->fd, lkg_tool_format("%s%s", place->name, aside), 0) < 0 &&
+            errno != EEXIST)
+                return failed(look, "", path, -errno);
+        if (alike) {
+                as.mode = st.st_mode & 0777;
+                as.uid = st.st_uid;
+                as.gid = st.st_gid;
+        }
+        return lkg_write_file_as(place->fd, place->name, data, strlen(data), &as, &err) < 0
+                       ? lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "%s", err.message)
+                       : LKG_TOOL_OK;
 }
 
 int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file)
 {
         LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
-        struct lkg_error err = { 0 };
         int r = place_open(look, file->path, &place);
 
-        if (r == 0 && !file->text)
-                r = mkdirat(place.fd, place.name, 0755) < 0 && errno != EEXIST ? -errno : 0;
-        else if (r == 0 && file->kept)
-                r = keep_aside(&place, LKG_ADOPT_ASIDE);
-        if (r < 0)
-                return failed(look, "", file->path, r);
-        return file->text ? written(look,
-                                    lkg_write_file_atomic(place.fd, place.name, file->text,
-                                                          strlen(file->text), MODE, true, &err),
-                                    &err)
-                          : LKG_TOOL_OK;
+        if (r == 0 && file->text)
+                return write_file(look, &place, file->path, file->kept ? LKG_ADOPT_ASIDE : NULL, false,
+                                  file->text);
+        if (r == 0 && mkdirat(place.fd, place.name, 0755) < 0 && errno != EEXIST)
+                r = -errno;
+        return r < 0 ? failed(look, "", file->path, r) : LKG_TOOL_OK;
 }
 
 int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *aside,
-                      const void *data, size_t size)
+                      const char *text)
 {
         LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
-        struct lkg_new_file as = { .owned = true, .durable = true };
-        struct lkg_error err = { 0 };
-        struct stat st;
         int r = place_open(look, path, &place);
 
-        if (r == 0 && fstatat(place.fd, place.name, &st, 0) < 0)
-                r = -errno;
-        if (r == 0)
-                r = keep_aside(&place, aside);
-        if (r < 0)
-                return failed(look, "", path, r);
-        as.mode = st.st_mode & 0777;
-        as.uid = st.st_uid;
-        as.gid = st.st_gid;
-        return written(look, lkg_write_file_as(place.fd, place.name, data, size, &as, &err), &err);
+        return r < 0 ? failed(look, "", path, r) : write_file(look, &place, path, aside, true, text);
 }
 
 /* ---- undoing ---- */

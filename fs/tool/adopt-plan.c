@@ -103,12 +103,6 @@ static void kubelet_dropin(const struct lkg_adopt_node *look, const struct lkg_a
         lkg_buf_printf(buf, "ExecStart=\nExecStart=%s $LKGFS_ARGS\n", look->unit.exec_start);
 }
 
-static void lkgfs_dropin(const struct lkg_adopt_plan *plan, struct lkg_buf *buf)
-{
-        lkg_buf_puts(buf, "# Written by `lkgfs adopt`; `lkgfs abandon` removes it.\n[Service]\n");
-        lkg_buf_printf(buf, "Environment=LKGFS_MOUNTPOINT=%s\n", plan->mount_point);
-}
-
 /* ---- the list ---- */
 
 static const char *directory_of(const char *path)
@@ -122,30 +116,23 @@ static const char *directory_of(const char *path)
 static void add(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
                 const char *text)
 {
-        struct lkg_adopt_file file = { .path = lkg_tool_cut(path, strlen(path)), .text = text };
+        const struct lkg_adopt_file file = { .path = path,
+                                             .text = text,
+                                             .kept = text && lkg_root_exists(look->rootfd, path) };
 
-        (void)lkg_need(LKG_GROW(plan->files, plan->n_files));
-        if (text)
-                (void)lkg_need(lkg_sha256_hex(text, strlen(text), file.sha256));
-        file.kept = text && lkg_root_exists(look->rootfd, path);
-        plan->files[plan->n_files++] = file;
+        lkg_plan_insert(plan, plan->n_files, &file);
 }
 
-static void add_if_missing(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
-{
-        for (size_t i = 0; i < plan->n_files; i++)
-                if (strcmp(plan->files[i].path, path) == 0)
-                        return;
-        if (!lkg_root_exists(look->rootfd, path))
-                add(look, plan, path, NULL);
-}
-
-/* With its parents. */
+/* With its parents, as far as they are missing. */
 static void add_directory(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
 {
-        for (const char *slash = path; (slash = strchr(slash + 1, '/'));)
-                add_if_missing(look, plan, lkg_tool_cut(path, (size_t)(slash - path)));
-        add_if_missing(look, plan, path);
+        for (size_t n = 1; n <= strlen(path); n++) {
+                const char *part = lkg_tool_cut(path, n);
+
+                if ((!path[n] || path[n] == '/') && lkg_plan_find(plan, part) == plan->n_files &&
+                    !lkg_root_exists(look->rootfd, part))
+                        add(look, plan, part, NULL);
+        }
 }
 
 static void add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
@@ -160,12 +147,15 @@ static void add_files(const struct lkg_adopt_node *look, struct lkg_adopt_plan *
 {
         struct lkg_buf config = LKG_BUF_INIT, lkgfs = LKG_BUF_INIT, kubelet = LKG_BUF_INIT;
 
-        add_directory(look, plan, "/etc/lkgfs");
+        add_directory(look, plan, LKG_ADOPT_DIRECTORY);
         add_directory(look, plan, plan->config_dir);
         lkg_plan_config(look, plan, NULL, &config);
         add_text(look, plan, LKG_ADOPT_CONFIG, &config);
         if (strcmp(plan->mount_point, DEFAULT_MOUNT) != 0) {
-                lkgfs_dropin(plan, &lkgfs);
+                lkg_buf_printf(&lkgfs,
+                               "# Written by `lkgfs adopt`; `lkgfs abandon` removes it.\n[Service]\n"
+                               "Environment=LKGFS_MOUNTPOINT=%s\n",
+                               plan->mount_point);
                 add_text(look, plan, LKG_ADOPT_LKGFS, &lkgfs);
         }
         kubelet_dropin(look, plan, &kubelet);

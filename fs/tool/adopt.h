@@ -11,7 +11,8 @@
 
 #include "tool.h"
 
-#define LKG_ADOPT_RECORD    "/etc/lkgfs/adopted.json"
+#define LKG_ADOPT_DIRECTORY "/etc/lkgfs"
+#define LKG_ADOPT_RECORD    LKG_ADOPT_DIRECTORY "/adopted.json"
 #define LKG_ADOPT_CONFIG    "/etc/lkgfs/config.yaml"
 #define LKG_ADOPT_DROPIN    "20-lkgfs.conf"
 #define LKG_ADOPT_KUBELET   "/etc/systemd/system/kubelet.service.d/" LKG_ADOPT_DROPIN
@@ -96,9 +97,10 @@ void lkg_look_deinit(struct lkg_adopt_node *look);
 /* One file or directory to be made, in this order. */
 struct lkg_adopt_file {
         const char *path;
-        const char *text; /* NULL = a directory */
-        bool kept;        /* there was a file, which is kept aside */
-        char sha256[LKG_SHA256_HEX];
+        const char *text;            /* NULL = a directory */
+        bool kept;                   /* there was a file, which is kept aside */
+        char sha256[LKG_SHA256_HEX]; /* "" = a directory */
+        char *earlier; /* for --over: what an earlier adoption has written there; NULL = nothing */
 };
 struct lkg_adopt_plan {
         const char *mount_point, *source, *file, *base, *config_dir;
@@ -116,6 +118,12 @@ void lkg_plan_make(const struct lkg_adopt_node *look, const struct lkg_adopt_pla
 void lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
                      struct lkg_buf *buf);
 void lkg_plan_deinit(struct lkg_adopt_plan *plan);
+/** lkg_plan_insert() - add a file before the one at @i; a text gets its digest. */
+void lkg_plan_insert(struct lkg_adopt_plan *plan, size_t i, const struct lkg_adopt_file *file);
+/** lkg_plan_find() - the place of @path; n_files: it is not there. */
+size_t lkg_plan_find(const struct lkg_adopt_plan *plan, const char *path);
+/** lkg_plan_add_record() - the last that is added, and nearly the first that is made. @text: NULL = that of the plan */
+void lkg_plan_add_record(struct lkg_adopt_plan *plan, const char *text);
 
 /* adopt-judge.c */
 /** lkg_adopt_before() - the effective document of the component without lkgfs. Caller owns @ret. A status after a message. */
@@ -131,12 +139,8 @@ const char *lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const 
 /* adopt-files.c */
 /* Each returns LKG_TOOL_OK, or LKG_TOOL_FAILED after a message. */
 
-/** lkg_adopt_record_write() - write the record atomically. */
-int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
 /** lkg_adopt_record_find() - read it. Return: is the node adopted? A record that cannot be read ends the verb. */
 bool lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
-/** lkg_adopt_record_remove() - Return: 0 or -errno. */
-int lkg_adopt_record_remove(const struct lkg_adopt_node *look);
 /** lkg_adopt_make() - write one file, the old one is kept aside, or make one directory. */
 int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file);
 /**
@@ -147,7 +151,7 @@ int lkg_adopt_unmake(const struct lkg_adopt_node *look, const struct lkg_adopt_f
                      const char **ret_kept);
 /** lkg_adopt_replace() - replace the content of an existing file, with its owner and mode; the old one is kept as @aside. */
 int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *aside,
-                      const void *data, size_t size);
+                      const char *text);
 /** lkg_adopt_clean() - remove the copies that lkgfs leaves behind the view. */
 int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
 

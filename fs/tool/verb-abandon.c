@@ -96,7 +96,7 @@ static int write_base(const struct leaving *l, const struct lkg_value *served)
                 return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
                                      "'%s%s' is in the way: the base would be kept there; move it away",
                                      root, aside);
-        if (lkg_adopt_replace(&l->look, base, ASIDE, text.data, text.size) != LKG_TOOL_OK)
+        if (lkg_adopt_replace(&l->look, base, ASIDE, text.data) != LKG_TOOL_OK)
                 return LKG_TOOL_FAILED;
         lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%s", root, base, root,
                       aside);
@@ -141,49 +141,28 @@ static int bake(const struct leaving *l)
 
 /* ---- undoing ---- */
 
-static int undo(const struct leaving *l, const struct lkg_adopt_file *file)
+/* @dropin: the drop-in of the kubelet's unit, or everything else; from the @end of them back to the @first */
+static int undo(const struct leaving *l, bool dropin, size_t first, size_t end)
 {
-        const char *kept = NULL;
-        int status = lkg_adopt_unmake(&l->look, file, &kept);
+        int status = LKG_TOOL_OK;
 
-        if (kept && status == LKG_TOOL_OK)
-                lkg_tool_note(l->tool, "%s%s %s", l->look.root, file->path, kept);
-        return status;
-}
-
-/* @dropin: the drop-in of the kubelet's unit, or everything else except the directory of the record */
-static int undo_files(const struct leaving *l, bool dropin)
-{
-        for (size_t i = l->record.n_files; i > 0; i--) {
+        for (size_t i = end; status == LKG_TOOL_OK && i > first; i--) {
                 const struct lkg_adopt_file *file = &l->record.files[i - 1];
-                int status;
+                const char *kept = NULL;
 
-                if ((strcmp(file->path, LKG_ADOPT_KUBELET) == 0) != dropin ||
-                    strcmp(file->path, "/etc/lkgfs") == 0)
+                if ((strcmp(file->path, LKG_ADOPT_KUBELET) == 0) != dropin)
                         continue;
-                status = undo(l, file);
-                if (status != LKG_TOOL_OK)
-                        return status;
+                status = lkg_adopt_unmake(&l->look, file, &kept);
+                if (kept && status == LKG_TOOL_OK)
+                        lkg_tool_note(l->tool, "%s%s %s", l->look.root, file->path, kept);
         }
-        return LKG_TOOL_OK;
-}
-
-static int remove_record(const struct leaving *l)
-{
-        int r = lkg_adopt_record_remove(&l->look);
-
-        if (r < 0)
-                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "remove '%s" LKG_ADOPT_RECORD "': %s",
-                                     l->look.root, strerror(-r));
-        for (size_t i = 0; i < l->record.n_files; i++)
-                if (strcmp(l->record.files[i].path, "/etc/lkgfs") == 0)
-                        return undo(l, &l->record.files[i]);
-        return LKG_TOOL_OK;
+        return status;
 }
 
 static int leave(const struct leaving *l)
 {
-        int status = undo_files(l, true);
+        size_t n = l->record.n_files, last = lkg_plan_find(&l->record, LKG_ADOPT_RECORD) + 1;
+        int status = undo(l, true, 0, n);
 
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_RELOAD);
@@ -191,12 +170,12 @@ static int leave(const struct leaving *l)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_DISABLE);
         if (status != LKG_TOOL_OK && !l->tool->options.force)
                 return status;
-        status = undo_files(l, false);
+        status = undo(l, false, last, n);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_RELOAD);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_clean(&l->look, &l->record);
-        return status == LKG_TOOL_OK ? remove_record(l) : status;
+        return status == LKG_TOOL_OK ? undo(l, false, 0, last) : status;
 }
 
 static int show(const struct leaving *l)
@@ -209,7 +188,7 @@ static int show(const struct leaving *l)
         for (size_t i = l->record.n_files; i > 0; i--) {
                 const struct lkg_adopt_file *file = &l->record.files[i - 1];
 
-                if (strcmp(file->path, LKG_ADOPT_KUBELET) != 0)
+                if (strcmp(file->path, LKG_ADOPT_KUBELET) != 0 && strcmp(file->path, LKG_ADOPT_RECORD) != 0)
                         lkg_buf_printf(&buf, "    %s: %s\n", file->path,
                                        !*file->sha256 ? "removed if it is empty"
                                        : file->kept   ? "put back as it was"
@@ -242,12 +221,15 @@ static int abandon(struct leaving *l)
         return status;
 }
 
+static void leaving_deinit(struct leaving *l)
+{
+        lkg_plan_deinit(&l->record);
+        lkg_look_deinit(&l->look);
+}
+
 int lkg_verb_abandon(const struct lkg_tool *tool)
 {
-        struct leaving l = { .tool = tool, .look.rootfd = -EBADF };
-        int status = abandon(&l);
+        LKG_CLEANUP(leaving_deinit) struct leaving l = { .tool = tool, .look.rootfd = -EBADF };
 
-        lkg_plan_deinit(&l.record);
-        lkg_look_deinit(&l.look);
-        return status;
+        return abandon(&l);
 }

@@ -13,16 +13,20 @@ struct adoption {
         const struct lkg_tool *tool;
         struct lkg_adopt_node look;
         struct lkg_adopt_plan plan, old; /* old: of the record; without files if there is none */
-        char **earlier; /* for --over, each file of the plan, then the record, as it is: NULL = there is none, or a directory */
-        bool over; /* there is a record */
+        bool over;                       /* there is a record */
 };
 
 static void adoption_deinit(struct adoption *a)
 {
-        free(a->earlier);
         lkg_plan_deinit(&a->plan);
         lkg_plan_deinit(&a->old);
         lkg_look_deinit(&a->look);
+}
+
+/* Of an earlier adoption, and not of this one: it goes at the end. */
+static bool is_stale(const struct lkg_adopt_file *file)
+{
+        return !file->text && *file->sha256;
 }
 
 /* ---- showing ---- */
@@ -64,7 +68,9 @@ static void put_files(const struct adoption *a, struct lkg_buf *buf)
         for (size_t i = 0; i < a->plan.n_files; i++) {
                 const struct lkg_adopt_file *file = &a->plan.files[i];
 
-                if (!file->text && *file->sha256)
+                if (strcmp(file->path, LKG_ADOPT_RECORD) == 0)
+                        continue;
+                if (is_stale(file))
                         lkg_buf_printf(buf, "Removed: %s\n", file->path);
                 else if (!file->text)
                         lkg_buf_printf(buf, "Directory: %s\n", file->path);
@@ -109,29 +115,17 @@ static int show(const struct adoption *a, const char *diff)
 
 /* ---- what an earlier adoption has written ---- */
 
-static void insert_first(struct lkg_adopt_plan *plan, const struct lkg_adopt_file *file)
-{
-        (void)lkg_need(LKG_GROW(plan->files, plan->n_files));
-        memmove(plan->files + 1, plan->files, plan->n_files * sizeof(*plan->files));
-        plan->files[0] = *file;
-        plan->n_files++;
-}
-
 /* What was kept aside stays kept; directories stay ours; other old files are removed at the end. */
 static void carry_over(struct lkg_adopt_plan *plan, const struct lkg_adopt_plan *old)
 {
         for (size_t i = old->n_files; i > 0; i--) {
                 const struct lkg_adopt_file *file = &old->files[i - 1];
-                bool found = false;
+                size_t at = lkg_plan_find(plan, file->path);
 
-                for (size_t k = 0; k < plan->n_files; k++) {
-                        if (strcmp(plan->files[k].path, file->path) != 0)
-                                continue;
-                        plan->files[k].kept = file->kept;
-                        found = true;
-                }
-                if (!found)
-                        insert_first(plan, file);
+                if (at < plan->n_files)
+                        plan->files[at].kept = file->kept;
+                else if (strcmp(file->path, LKG_ADOPT_RECORD) != 0)
+                        lkg_plan_insert(plan, 0, file);
         }
 }
 
@@ -139,13 +133,9 @@ static void read_earlier(struct adoption *a)
 {
         size_t size;
 
-        a->earlier = lkg_must(calloc(a->plan.n_files + 1, sizeof(*a->earlier)));
-        for (size_t i = 0; a->over && i <= a->plan.n_files; i++) {
-                const struct lkg_adopt_file *file = i < a->plan.n_files ? &a->plan.files[i] : NULL;
-                int r = file && !*file->sha256
-                                ? -ENOENT
-                                : lkg_root_read(a->look.rootfd, file ? file->path : LKG_ADOPT_RECORD,
-                                                &a->earlier[i], &size);
+        for (size_t i = 0; a->over && i < a->plan.n_files; i++) {
+                struct lkg_adopt_file *file = &a->plan.files[i];
+                int r = *file->sha256 ? lkg_root_read(a->look.rootfd, file->path, &file->earlier, &size) : 0;
 
                 if (r < 0 && r != -ENOENT)
                         lkg_tool_end(a->tool, LKG_TOOL_FAILED,
@@ -164,15 +154,12 @@ static void go_back(const struct adoption *a, size_t n_made, bool started)
 
         for (size_t i = n_made; i > 0; i--) {
                 const struct lkg_adopt_file *file = &a->plan.files[i - 1];
-                struct lkg_adopt_file old = *file;
+                const struct lkg_adopt_file old = { .path = file->path, .text = file->earlier };
 
-                if (a->over && a->earlier[i - 1]) {
-                        old.text = a->earlier[i - 1];
-                        old.kept = false;
+                if (file->earlier)
                         (void)lkg_adopt_make(&a->look, &old);
-                } else if (!a->over || file->text) {
+                else if (!a->over || file->text)
                         (void)lkg_adopt_unmake(&a->look, file, &kept);
-                }
         }
         if (started) {
                 (void)lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
@@ -201,77 +188,35 @@ static int start_view(const struct adoption *a)
                                        path, strerror(errno));
 }
 
-static bool is_kubelet_dropin(const struct lkg_adopt_file *file)
-{
-        return file->text && strcmp(file->path, LKG_ADOPT_KUBELET) == 0;
-}
-
-/* @ret_made: how many files may exist now */
-static int make_files(const struct adoption *a, size_t *ret_made, bool *ret_started)
+static int apply(struct adoption *a)
 {
         int status = LKG_TOOL_OK;
+        bool started = false;
+        const char *kept;
+        size_t n_made = 0;
 
-        for (size_t i = 0; i < a->plan.n_files; i++) {
+        read_earlier(a);
+        for (size_t i = 0; status == LKG_TOOL_OK && i < a->plan.n_files; i++) {
                 const struct lkg_adopt_file *file = &a->plan.files[i];
 
-                if (!file->text && *file->sha256)
-                        continue; /* of an earlier adoption */
-                if (is_kubelet_dropin(file)) {
-                        *ret_started = true;
+                if (is_stale(file))
+                        continue;
+                if (strcmp(file->path, LKG_ADOPT_KUBELET) == 0) {
+                        started = true;
                         status = start_view(a);
                 }
                 if (status != LKG_TOOL_OK)
-                        return status;
-                *ret_made = i + 1;
+                        break;
+                n_made = i + 1;
                 status = lkg_adopt_make(&a->look, file);
-                if (status == LKG_TOOL_OK && !*file->sha256 && strcmp(file->path, "/etc/lkgfs") == 0)
-                        status = lkg_adopt_record_write(&a->look, &a->plan);
-                if (status != LKG_TOOL_OK)
-                        return status;
         }
-        return lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
-}
-
-static void remove_stale(struct adoption *a)
-{
-        const char *kept;
-
-        for (size_t i = a->plan.n_files; i > 0; i--) {
-                const struct lkg_adopt_file *file = &a->plan.files[i - 1];
-
-                if (!file->text && *file->sha256)
-                        (void)lkg_adopt_unmake(&a->look, file, &kept);
-        }
-}
-
-/* The record names what will be made before it is made. Its own directory cannot wait for it. */
-static int apply(struct adoption *a)
-{
-        bool started = false, fresh = !lkg_root_exists(a->look.rootfd, "/etc/lkgfs");
-        const char *kept;
-        size_t n_made = 0;
-        int status;
-
-        read_earlier(a);
-        if (!fresh && lkg_adopt_record_write(&a->look, &a->plan) != LKG_TOOL_OK)
-                return LKG_TOOL_FAILED;
-        status = make_files(a, &n_made, &started);
-        if (status == LKG_TOOL_OK) {
-                remove_stale(a);
-                return LKG_TOOL_OK;
-        }
-        go_back(a, n_made, started);
-        if (!a->over) {
-                (void)lkg_adopt_record_remove(&a->look);
-                for (size_t i = n_made; fresh && i > 0; i--)
-                        if (!*a->plan.files[i - 1].sha256)
-                                (void)lkg_adopt_unmake(&a->look, &a->plan.files[i - 1], &kept);
-        } else if (a->earlier[a->plan.n_files]) {
-                const struct lkg_adopt_file record = { .path = LKG_ADOPT_RECORD,
-                                                       .text = a->earlier[a->plan.n_files] };
-
-                (void)lkg_adopt_make(&a->look, &record);
-        }
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
+        if (status != LKG_TOOL_OK)
+                go_back(a, n_made, started);
+        for (size_t i = a->plan.n_files; status == LKG_TOOL_OK && i > 0; i--)
+                if (is_stale(&a->plan.files[i - 1]))
+                        (void)lkg_adopt_unmake(&a->look, &a->plan.files[i - 1], &kept);
         return status;
 }
 
@@ -293,6 +238,7 @@ static int adopt(struct adoption *a)
         lkg_plan_make(&a->look, &a->old, &a->plan);
         if (a->over)
                 carry_over(&a->plan, &a->old);
+        lkg_plan_add_record(&a->plan, NULL);
         status = compare(a, &diff);
         if (status != LKG_TOOL_OK)
                 return status;
@@ -314,9 +260,7 @@ static int adopt(struct adoption *a)
 
 int lkg_verb_adopt(const struct lkg_tool *tool)
 {
-        struct adoption a = { .tool = tool, .look.rootfd = -EBADF };
-        int status = adopt(&a);
+        LKG_CLEANUP(adoption_deinit) struct adoption a = { .tool = tool, .look.rootfd = -EBADF };
 
-        adoption_deinit(&a);
-        return status;
+        return adopt(&a);
 }
