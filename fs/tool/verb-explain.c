@@ -156,38 +156,73 @@ static bool same_flag(const char *word, const char *name, bool fold)
         return *word == '\0' || *word == '=';
 }
 
-static void add(struct explained_list *list, struct lkg_explained item)
-{
-        if (list->n_items < EXPLAINED_MAX)
-                list->items[list->n_items] = item;
-        list->n_items++;
-}
-
-static void add_field(struct explained_list *list, const struct lkg_kind *kind,
-                      const struct lkg_field *field, const char *key)
-{
-        add(list, (struct lkg_explained){ LKG_EXPLAINED_FIELD, kind, field, key, .flag = NULL });
-}
-
-enum how { EXACT, FOLDED, KEY, END };
-
 /* Rows of one path are adjacent: only the first one is offered. */
 static bool first_row(const struct lkg_field *fields, size_t i)
 {
         return i == 0 || strcmp(fields[i - 1].path, fields[i].path) != 0;
 }
 
-static bool same_name(const char *word, const char *name, enum how how)
+/*
+ * Calls @found with everything that @word may name: the fields and flags of each @kind (a kind or a component, NULL = all), then the
+ * gates; with hyphens before the word it is a flag.
+ */
+static void each_name(const char *word, const char *kind, void *userdata,
+                      void (*found)(void *userdata, const struct lkg_explained *item, const char *name))
 {
-        return how == EXACT ? strcmp(word, name) == 0 : strcasecmp(word, name) == 0;
+        bool flags_only = *word == '-';
+
+        for (size_t k = 0; k < lkg_n_kinds; k++) {
+                const struct lkg_kind *one = &lkg_kinds[k];
+                struct lkg_explained item = { LKG_EXPLAINED_FIELD, one, .flag = NULL };
+
+                for (size_t i = 0; !flags_only && kind_wanted(one, kind) && i < *one->n_fields; i++) {
+                        item.field = &one->fields[i];
+                        if (first_row(one->fields, i))
+                                found(userdata, &item, item.field->path);
+                }
+                for (size_t i = 0; kind_wanted(one, kind) && i < *one->n_flags; i++) {
+                        item = (struct lkg_explained){ LKG_EXPLAINED_FLAG, one, .flag = &one->flags[i] };
+                        found(userdata, &item, item.flag->name);
+                }
+        }
+        for (size_t i = 0; !flags_only && i < lkg_n_gates; i++) {
+                const struct lkg_explained item = { LKG_EXPLAINED_GATE, .gate = &lkg_gates[i] };
+
+                found(userdata, &item, item.gate->name);
+        }
 }
 
-static void find_gates(const char *word, enum how how, struct explained_list *list)
+/*
+ * In order of preference: a whole path, flag or gate as it is written; the same in another case; a map and one of its keys
+ * (`systemReserved.cpu`; a gate after `featureGates.` is also the gate); the end of a path (`cacheTTL`). List indexes, brackets and
+ * the hyphens before a flag are ignored.
+ */
+enum how { EXACT, FOLDED, KEY, END };
+
+struct finding {
+        const char *word;
+        enum how how;
+        const char *gate; /* the word is a key of featureGates */
+        struct explained_list *list;
+};
+
+static void add(struct finding *f, const struct lkg_explained *item, const char *key)
 {
-        for (size_t i = 0; how <= FOLDED && i < lkg_n_gates; i++)
-                if (same_name(word, lkg_gates[i].name, how))
-                        add(list,
-                            (struct lkg_explained){ .what = LKG_EXPLAINED_GATE, .gate = &lkg_gates[i] });
+        struct explained_list *list = f->list;
+
+        if (f->how == END && list->n_items > 0 && list->n_items <= EXPLAINED_MAX)
+                list->ambiguous |= list->items[list->n_items - 1].kind == item->kind;
+        if (list->n_items < EXPLAINED_MAX) {
+                list->items[list->n_items] = *item;
+                list->items[list->n_items].key = key;
+        }
+        list->n_items++;
+}
+
+static bool same_name(const struct finding *f, const char *name)
+{
+        return f->how == EXACT ? strcmp(f->word, name) == 0
+                               : f->how == FOLDED && strcasecmp(f->word, name) == 0;
 }
 
 /* `evictionHard.memory.available` with the path `evictionHard`: the key, else NULL. */
@@ -201,113 +236,58 @@ static const char *key_of(const char *word, const struct lkg_field *field)
         return NULL;
 }
 
-/* Return: the feature gate that the word also names, NULL = none. */
-static const char *find_keys(const struct lkg_kind *kind, const char *word, struct explained_list *list)
+static void match_field(struct finding *f, const struct lkg_explained *item, const char *path)
 {
-        const char *gate = NULL;
+        static const char gates[] = "featureGates";
+        const char *key = f->how == KEY ? key_of(f->word, item->field) : NULL;
+        bool of_gates = strcmp(path, gates) == 0;
 
-        for (size_t i = 0; i < *kind->n_fields; i++) {
-                const char *key = first_row(kind->fields, i) ? key_of(word, &kind->fields[i]) : NULL;
-
-                if (!key)
-                        continue;
-                add_field(list, kind, &kind->fields[i], key);
-                if (strcmp(kind->fields[i].path, "featureGates") == 0)
-                        gate = key;
-        }
-        return gate;
-}
-
-static void find_fields(const struct lkg_kind *kind, const char *word, enum how how,
-                        struct explained_list *list)
-{
-        size_t before = list->n_items;
-
-        for (size_t i = 0; i < *kind->n_fields; i++) {
-                const char *path = kind->fields[i].path;
-
-                if (how != KEY && first_row(kind->fields, i) &&
-                    (how == END ? same_end(word, path) : same_path(word, path, how == FOLDED)))
-                        add_field(list, kind, &kind->fields[i], NULL);
-        }
-        if (how == END && list->n_items > before + 1)
-                list->ambiguous = true;
-}
-
-/* `AllAlpha` alone: a key of featureGates that is not a gate itself. */
-static void find_gate_group(const struct lkg_kind *kind, const char *word, enum how how,
-                            struct explained_list *list)
-{
-        static const char map[] = "featureGates";
-
-        for (size_t k = 0; how <= FOLDED && k < lkg_n_map_keys; k++) {
-                const char *key = lkg_map_keys[k].key;
-
-                if (lkg_map_key_find(map, key) != &lkg_map_keys[k] || !same_name(word, key, how))
-                        continue;
-                for (size_t i = 0; i < *kind->n_fields; i++)
-                        if (strcmp(kind->fields[i].path, map) == 0 && first_row(kind->fields, i))
-                                add_field(list, kind, &kind->fields[i], key);
+        if (key || (f->how == END ? same_end(f->word, path)
+                                  : f->how <= FOLDED && same_path(f->word, path, f->how == FOLDED)))
+                add(f, item, key);
+        if (key && of_gates)
+                f->gate = key;
+        for (size_t i = 0; of_gates && i < lkg_n_map_keys;
+             i++) { /* `AllAlpha` alone, which is no gate itself */
+                key = lkg_map_keys[i].key;
+                if (lkg_map_key_find(gates, key) == &lkg_map_keys[i] && same_name(f, key))
+                        add(f, item, key);
         }
 }
 
-static void find_flags(const struct lkg_kind *kind, const char *word, enum how how,
-                       struct explained_list *list)
+static void match(void *userdata, const struct lkg_explained *item, const char *name)
 {
-        for (size_t i = 0; how <= FOLDED && i < *kind->n_flags; i++)
-                if (same_flag(word, kind->flags[i].name, how == FOLDED))
-                        add(list, (struct lkg_explained){ .what = LKG_EXPLAINED_FLAG,
-                                                          .kind = kind,
-                                                          .flag = &kind->flags[i] });
+        struct finding *f = userdata;
+        bool same = f->gate ? strcmp(f->gate, name) == 0 : same_name(f, name);
+
+        if (item->what == LKG_EXPLAINED_FIELD)
+                match_field(f, item, name);
+        else if (item->what == LKG_EXPLAINED_FLAG
+                         ? f->how <= FOLDED && same_flag(f->word, name, f->how == FOLDED)
+                         : same)
+                add(f, item, NULL);
 }
 
-/*
- * In order of preference: a whole path, flag or gate as it is written; the same in another case; a map and one of its keys
- * (`systemReserved.cpu`; a gate after `featureGates.` is also the gate); the end of a path (`cacheTTL`). List indexes, brackets and
- * the hyphens before a flag are ignored. @kind: a kind or a component, NULL = all
- */
 static void find_all(const char *word, const char *kind, struct explained_list *ret)
 {
-        bool flags_only = *word == '-';
-        const char *gate = NULL, *named;
+        struct finding f = { .word = word, .list = ret };
 
         *ret = (struct explained_list){ 0 };
-        for (enum how how = EXACT; how <= END && ret->n_items == 0; how++) {
-                for (size_t i = 0; i < lkg_n_kinds; i++) {
-                        if (!kind_wanted(&lkg_kinds[i], kind))
-                                continue;
-                        if (!flags_only)
-                                find_fields(&lkg_kinds[i], word, how, ret);
-                        named = !flags_only && how == KEY ? find_keys(&lkg_kinds[i], word, ret) : NULL;
-                        gate = named ? named : gate;
-                        if (!flags_only)
-                                find_gate_group(&lkg_kinds[i], word, how, ret);
-                        find_flags(&lkg_kinds[i], word, how, ret);
-                }
-                if (gate)
-                        find_gates(gate, EXACT, ret);
-                else if (!flags_only)
-                        find_gates(word, how, ret);
-        }
+        for (; f.how <= END && ret->n_items == 0; f.how++)
+                each_name(word, kind, &f, match);
 }
 
 struct near {
-        const char *names[6];
+        const char *part;
+        struct lkg_nearest nearest; /* by its spelling */
+        const char *names[6];       /* some that contain the part */
         size_t n;
 };
 
-struct seeking {
-        const char *part;
-        struct lkg_nearest nearest; /* by its spelling */
-        struct near *near;          /* some that contain the part */
-};
-
-static void offer(struct seeking *s, const char *name)
+static void offer_name(struct near *near, const char *name)
 {
-        struct near *near = s->near;
-
-        lkg_nearest_offer(&s->nearest, name);
-        if (near->n == LKG_ARRAY_SIZE(near->names) || !strcasestr(name, s->part))
+        lkg_nearest_offer(&near->nearest, name);
+        if (near->n == LKG_ARRAY_SIZE(near->names) || !strcasestr(name, near->part))
                 return;
         for (size_t i = 0; i < near->n; i++)
                 if (strcasestr(near->names[i], name) || strcasestr(name, near->names[i]))
@@ -315,33 +295,28 @@ static void offer(struct seeking *s, const char *name)
         near->names[near->n++] = name;
 }
 
-/* The name that was probably meant by its spelling, else some that contain @word: fields with and without their parents, flags, gates. */
+/* A field with and without its parents. */
+static void offer(void *userdata, const struct lkg_explained *item, const char *name)
+{
+        const char *dot = item->what == LKG_EXPLAINED_FIELD ? strrchr(name, '.') : NULL;
+
+        offer_name(userdata, name);
+        if (dot)
+                offer_name(userdata, dot + 1);
+}
+
+/* The name that was probably meant by its spelling, else some that contain @word. */
 static void find_nearest(const char *word, const char *kind, struct near *ret)
 {
-        struct seeking s = { .part = word + strspn(word, "-"), .near = ret };
-        bool flags_only = *word == '-';
-
-        *ret = (struct near){ 0 };
-        if (strlen(s.part) < 3)
+        *ret = (struct near){ .part = word + strspn(word, "-") };
+        if (strlen(ret->part) < 3)
                 return; /* a short word is similar to everything */
-        lkg_nearest_init(&s.nearest, s.part);
-        for (size_t i = 0; i < lkg_n_kinds; i++) {
-                if (!kind_wanted(&lkg_kinds[i], kind))
-                        continue;
-                for (size_t j = 0; !flags_only && j < *lkg_kinds[i].n_fields; j++) {
-                        const char *path = lkg_kinds[i].fields[j].path, *dot = strrchr(path, '.');
-
-                        offer(&s, path);
-                        if (dot)
-                                offer(&s, dot + 1);
-                }
-                for (size_t j = 0; j < *lkg_kinds[i].n_flags; j++)
-                        offer(&s, lkg_kinds[i].flags[j].name);
+        lkg_nearest_init(&ret->nearest, ret->part);
+        each_name(word, kind, ret, offer);
+        if (lkg_nearest_best(&ret->nearest)) {
+                ret->names[0] = lkg_nearest_best(&ret->nearest);
+                ret->n = 1;
         }
-        for (size_t i = 0; !flags_only && i < lkg_n_gates; i++)
-                offer(&s, lkg_gates[i].name);
-        if (lkg_nearest_best(&s.nearest))
-                *ret = (struct near){ .names = { lkg_nearest_best(&s.nearest) }, .n = 1 };
 }
 
 /* ---- names ---- */
@@ -481,8 +456,7 @@ int lkg_verb_schema(const struct lkg_tool *tool)
         if (strcasecmp(word, LKG_CONFIG_KIND) == 0 || strcasecmp(word, "lkgfs") == 0)
                 return print_configuration(tool);
         for (size_t i = 0; i < lkg_n_kinds; i++)
-                if (strcasecmp(word, lkg_kinds[i].kind) == 0 ||
-                    strcasecmp(word, lkg_kinds[i].component) == 0)
+                if (kind_wanted(&lkg_kinds[i], word))
                         return print_kind(tool, &lkg_kinds[i]);
         return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                              "there is no schema for kind \"%.60s\"; `lkgfs schema` lists them", word);
