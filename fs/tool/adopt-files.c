@@ -71,12 +71,6 @@ static const char **text_of(const struct lkg_adopt_plan *plan, size_t i)
         return (const char **)((uintptr_t)plan + texts[i].offset);
 }
 
-void lkg_plan_deinit(struct lkg_adopt_plan *plan)
-{
-        free(plan->files);
-        *plan = (struct lkg_adopt_plan){ 0 };
-}
-
 static const char *record_text(const struct lkg_adopt_plan *plan)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
@@ -107,7 +101,7 @@ static const char *record_text(const struct lkg_adopt_plan *plan)
 
 void lkg_plan_insert(struct lkg_adopt_plan *plan, size_t i, const struct lkg_adopt_file *file)
 {
-        (void)lkg_need(LKG_GROW(plan->files, plan->n_files));
+        plan->files = lkg_tool_grow(plan->files, plan->n_files, sizeof(*plan->files));
         memmove(plan->files + i + 1, plan->files + i, (plan->n_files++ - i) * sizeof(*plan->files));
         plan->files[i] = *file;
         if (file->text)
@@ -241,7 +235,7 @@ int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const
 /* What an interrupted write has left: `.NAME.PID~tmp`. */
 static void remove_temporary(const struct adopt_place *place)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         size_t n = strlen(place->name);
 
         (void)lkg_tool_names(place->fd, ".", DT_UNKNOWN, &names);

@@ -56,7 +56,7 @@ int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret)
                 status = lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT, NO_EFFECTIVE,
                                        "the present configuration");
         } else {
-                *ret = lkg_value_ref(candidate->effective);
+                *ret = lkg_tool_own(lkg_value_ref(candidate->effective));
         }
         lkg_candidate_unref(candidate);
         lkg_stack_free(stack);
@@ -106,7 +106,7 @@ struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char 
                 print_errors(look->tool, &offline.candidate->report);
                 lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT, "lkgfs would not serve this configuration");
         }
-        ret = lkg_value_ref(offline.candidate->doc);
+        ret = lkg_tool_own(lkg_value_ref(offline.candidate->doc));
         lkg_offline_deinit(&offline);
         lkg_config_free(config);
         return ret;
@@ -124,7 +124,7 @@ struct lkg_value *lkg_adopt_effective(const struct lkg_adopt_node *look, const s
         lkg_render(served, LKG_FORMAT_YAML, &text);
         if (lkg_decode_yaml(lkg_buf_text(&text), text.size, 0, NULL, &report, &doc) < 0)
                 lkg_tool_end(look->tool, LKG_TOOL_FAILED, "the merged document cannot be read again");
-        ret = lkg_judge_document(judge, doc);
+        ret = lkg_tool_own(lkg_judge_document(judge, doc));
         if (!ret)
                 lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT, NO_EFFECTIVE, "the merged document");
         return ret;

@@ -208,14 +208,6 @@ int lkg_adopt_look(struct lkg_adopt_node *ret)
         return why ? lkg_tool_fail(ret->tool, LKG_TOOL_DIFFERENT, "%s", why) : LKG_TOOL_OK;
 }
 
-void lkg_look_deinit(struct lkg_adopt_node *look)
-{
-        lkg_unit_file_deinit(&look->unit);
-        lkg_strings_deinit(&look->signs);
-        lkg_strings_deinit(&look->flag_list);
-        look->rootfd = lkg_close(look->rootfd);
-}
-
 /* ---- adopt-systemd ---- */
 
 /* systemctl, for the steps of adopt and abandon: the same commands that are printed for a tree that does not run. */

@@ -18,10 +18,7 @@ static const char *const file_names[] = { "kubelet-config.yaml", "kubelet-merged
 
 static void put_path(struct lkg_buf *buf, const char *text)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *value = lkg_must(lkg_value_new_string(text, strlen(text), NULL, 0, 0));
-
-        lkg_render(value, LKG_FORMAT_YAML, buf);
+        lkg_render(lkg_tool_string(text), LKG_FORMAT_YAML, buf);
         (void)lkg_buf_text(buf);
         if (buf->size && buf->data[buf->size - 1] == '\n')
                 buf->size--;

@@ -51,7 +51,6 @@ struct lkg_unit_on_disk {
  */
 int lkg_unit_file_read(int rootfd, const char *name, const char *without, struct lkg_unit_on_disk *ret,
                        struct lkg_error *err);
-void lkg_unit_file_deinit(struct lkg_unit_on_disk *unit);
 
 /** lkg_root_open() - open @path (absolute) with @rootfd as /. Return: a descriptor or -errno. */
 int lkg_root_open(int rootfd, const char *path, int flags);
@@ -92,7 +91,6 @@ struct lkg_adopt_node {
 void lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret);
 /** lkg_adopt_look() - recognise the node. @ret: from lkg_adopt_root(). Return: LKG_TOOL_OK, or a status after a message. */
 int lkg_adopt_look(struct lkg_adopt_node *ret);
-void lkg_look_deinit(struct lkg_adopt_node *look);
 
 /* One file or directory to be made, in this order. */
 struct lkg_adopt_file {
@@ -117,7 +115,6 @@ void lkg_plan_make(const struct lkg_adopt_node *look, const struct lkg_adopt_pla
 /** lkg_plan_config() - our configuration; @root: to judge by, before anything was made; NULL: to write. */
 void lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
                      struct lkg_buf *buf);
-void lkg_plan_deinit(struct lkg_adopt_plan *plan);
 /** lkg_plan_insert() - add a file before the one at @i; a text gets its digest. */
 void lkg_plan_insert(struct lkg_adopt_plan *plan, size_t i, const struct lkg_adopt_file *file);
 /** lkg_plan_find() - the place of @path; n_files: it is not there. */
@@ -126,9 +123,9 @@ size_t lkg_plan_find(const struct lkg_adopt_plan *plan, const char *path);
 void lkg_plan_add_record(struct lkg_adopt_plan *plan, const char *text);
 
 /* adopt-judge.c */
-/** lkg_adopt_before() - the effective document of the component without lkgfs. Caller owns @ret. A status after a message. */
+/** lkg_adopt_before() - the effective document of the component without lkgfs. A status after a message. */
 int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret);
-/** lkg_adopt_merge() - what lkgfs would serve by the configuration @text. Caller owns it. What cannot be served ends the verb. */
+/** lkg_adopt_merge() - what lkgfs would serve by the configuration @text. What cannot be served ends the verb. */
 struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text);
 /** lkg_adopt_effective() - the effective document of a component that reads @served alone. As _merge(). */
 struct lkg_value *lkg_adopt_effective(const struct lkg_adopt_node *look, const struct lkg_value *served);

@@ -106,17 +106,15 @@ static int print_sarif(struct lkg_annotations *a, int status)
 {
         struct lkg_tool json = *a->tool;
         bool successful = lkg_value_size(a->failures) == 0;
-        struct lkg_value *driver =
-                lkg_tool_map_of("name", lkg_tool_string("lkgfs"), "version", lkg_tool_string(LKG_VERSION),
-                                "rules", LKG_STEAL(a->rules), NULL);
-        struct lkg_value *invocation =
-                lkg_tool_map_of("executionSuccessful", lkg_tool_bool(successful), "exitCode",
-                                lkg_tool_number((uint64_t)status), "toolExecutionNotifications",
-                                LKG_STEAL(a->failures), NULL);
+        struct lkg_value *driver = lkg_tool_map_of("name", lkg_tool_string("lkgfs"), "version",
+                                                   lkg_tool_string(LKG_VERSION), "rules", a->rules, NULL);
+        struct lkg_value *invocation = lkg_tool_map_of("executionSuccessful", lkg_tool_bool(successful),
+                                                       "exitCode", lkg_tool_number((uint64_t)status),
+                                                       "toolExecutionNotifications", a->failures, NULL);
         struct lkg_value *run =
                 lkg_tool_map_of("tool", lkg_tool_map_of("driver", driver, NULL), "columnKind",
                                 lkg_tool_string("unicodeCodePoints"), "invocations", single(invocation),
-                                "results", LKG_STEAL(a->results), NULL);
+                                "results", a->results, NULL);
 
         json.options.format = LKG_TOOL_JSON;
         return lkg_tool_print_map(&json,
@@ -189,16 +187,7 @@ void lkg_annotations_init(struct lkg_annotations *a, const struct lkg_tool *tool
         a->rules = lkg_tool_list();
         a->results = lkg_tool_list();
         a->failures = lkg_tool_list();
-        a->rule_of = lkg_must(calloc(lkg_n_finding_kinds, sizeof(*a->rule_of)));
-}
-
-void lkg_annotations_deinit(struct lkg_annotations *a)
-{
-        free(a->rule_of);
-        lkg_value_unref(a->rules);
-        lkg_value_unref(a->results);
-        lkg_value_unref(a->failures);
-        lkg_buf_deinit(&a->lines);
+        a->rule_of = lkg_tool_keep(calloc(lkg_n_finding_kinds, sizeof(*a->rule_of)));
 }
 
 void lkg_annotations_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
@@ -234,6 +223,7 @@ void lkg_annotations_fail(struct lkg_annotations *a, const char *place, const ch
 
 int lkg_annotations_print(struct lkg_annotations *a, int status)
 {
-        return a->tool->options.format == LKG_TOOL_SARIF ? print_sarif(a, status)
-                                                         : lkg_tool_print(&a->lines, status);
+        return a->tool->options.format == LKG_TOOL_SARIF
+                       ? print_sarif(a, status)
+                       : lkg_tool_print_text(lkg_tool_take(&a->lines), status);
 }

@@ -45,8 +45,10 @@ static int read_configmap(const struct lkg_tool *tool, const char *path, struct 
 
         named.options.remote = path;
         r = lkg_tool_remote_load(&named, &base, report);
+        *ret = NULL;
         if (r == LKG_TOOL_OK && base && lkg_decode_yaml(base->text, base->size, 0, NULL, report, ret) < 0)
                 r = LKG_TOOL_DIFFERENT;
+        (void)lkg_tool_own(*ret);
         (void)lkg_remote_base_free(base);
         return r;
 }
@@ -59,20 +61,18 @@ static bool is_map(const struct lkg_value *value)
 static int read_before(const struct lkg_tool *tool, const char *path, struct lkg_report *report,
                        struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
-        int r = lkg_tool_read_doc(tool, path, /* as_yaml= */ true, 0, report, NULL, &value);
-        const char *kind = r == LKG_TOOL_OK && is_map(value) ? lkg_map_get_string(value, "kind") : NULL;
+        int r = lkg_tool_read_doc(tool, path, /* as_yaml= */ true, 0, report, NULL, ret);
+        const char *kind = r == LKG_TOOL_OK && is_map(*ret) ? lkg_map_get_string(*ret, "kind") : NULL;
 
         if (kind && strcmp(kind, "ConfigMap") == 0 && !lkg_tool_is_stdin(path))
                 return read_configmap(tool, path, report, ret);
-        *ret = LKG_STEAL(value);
         return r;
 }
 
 int lkg_tool_judge_against(const struct lkg_tool *tool, struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
+        struct lkg_value *before = NULL;
         const char *path = tool->options.checking.against;
         const char *kind, *own;
         int r;

@@ -37,8 +37,8 @@ static bool open_view(struct complete *c, bool one, struct lkg_view *view)
 
 static void offer_components(struct complete *c)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_view view = { 0 };
+        struct lkg_strings names = { 0 };
 
         if (open_view(c, false, &view))
                 (void)lkg_view_components(&view, &names);
@@ -56,12 +56,11 @@ static void list(struct complete *c, const char *directory, struct lkg_view *vie
 
 static void offer_generations(struct complete *c)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
+        struct lkg_view view = { 0 };
+        struct lkg_strings numbers = { 0 };
 
         list(c, "history", &view, &numbers);
         for (size_t i = 0; i < numbers.n_items; i++) {
-                LKG_CLEANUP(lkg_value_unrefp)
                 struct lkg_value *meta = lkg_view_read_json(&view, "history/%s/%s/meta.json", view.component,
                                                             numbers.items[i]);
 
@@ -71,8 +70,8 @@ static void offer_generations(struct complete *c)
 
 static void offer_bad(struct complete *c)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_view view = { 0 };
+        struct lkg_strings names = { 0 };
 
         list(c, "bad", &view, &names);
         for (size_t i = 0; i < names.n_items; i++)
@@ -82,9 +81,9 @@ static void offer_bad(struct complete *c)
 /* The fields that a layer sets, as `blame` takes them. */
 static void offer_set_fields(struct complete *c)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         const char *text = open_view(c, true, &view) ? lkg_view_text(&view, "origin") : "";
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_origins(text);
+        struct lkg_value *rows = lkg_tool_origins(text);
 
         for (size_t i = 0; i < lkg_value_size(rows); i++) {
                 const struct lkg_value *row = lkg_list_get(rows, i);
@@ -100,8 +99,8 @@ static void offer_set_fields(struct complete *c)
 static void offer_dropins(struct complete *c)
 {
         static const char role[] = "-drop-in-", end[] = ".yaml", merged[] = ".merged.yaml";
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_view view = { 0 };
+        struct lkg_strings names = { 0 };
 
         list(c, "layers", &view, &names);
         for (size_t i = 0; i < names.n_items; i++) {

@@ -37,15 +37,13 @@ static void fact_release(struct sink *sink, const char *key, unsigned release)
                 fact(sink, key, lkg_release_text(release, text));
 }
 
-/* A list of strings, or one line; an empty one is none. Takes @list over. */
+/* A list of strings, or one line; an empty one is none. */
 static void fact_words(struct sink *sink, const char *key, struct lkg_value *list)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
 
-        if (!lkg_value_size(list)) {
-                lkg_value_unref(list);
+        if (!lkg_value_size(list))
                 return;
-        }
         for (size_t i = 0; i < lkg_value_size(list); i++)
                 lkg_buf_printf(&line, "%s%s", i ? ", " : "", lkg_value_text(lkg_list_get(list, i), NULL));
         lkg_tool_map_value(sink->map, key, list);

@@ -51,7 +51,7 @@ static void put_head(const struct lkg_fleet *fleet, struct lkg_buf *buf)
                 "{{#ignored}}ignored    {{.}} objects in {{slotNamespace}} that are no slots\n{{/}}";
         const struct lkg_rollout *rollout = &fleet->rollout;
         const struct lkg_slot_counts *counts = &fleet->counts;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_fleet_map(fleet);
+        struct lkg_value *map = lkg_fleet_map(fleet);
 
         lkg_tool_map_string(map, "words", words_of_state(fleet));
         if (rollout->has_percent && rollout->percent_milli < 100000)
@@ -133,7 +133,7 @@ void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *
                                                      { "STATE", "state", 8 },
                                                      { "FOR", "for", 7 },
                                                      { "WHY", "why" } };
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_list();
+        struct lkg_value *rows = lkg_tool_list();
 
         put_head(fleet, buf);
         if (*trouble)

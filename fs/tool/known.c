@@ -181,13 +181,6 @@ void lkg_known_read(const struct lkg_view *view, struct lkg_known *ret)
 
 void lkg_known_deinit(struct lkg_known *known)
 {
-        lkg_value_unref(known->texts);
-        lkg_value_unref(known->condition);
-        lkg_value_unref(known->hold);
-        lkg_value_unref(known->trial);
-        lkg_value_unref(known->process);
-        lkg_value_unref(known->drift);
-        lkg_strings_deinit(&known->marks);
         lkg_report_deinit(&known->findings);
 }
 

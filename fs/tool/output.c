@@ -74,6 +74,11 @@ int lkg_tool_print_text(const char *text, int status)
         return print(text, strlen(text), status);
 }
 
+int lkg_tool_print_map(const struct lkg_tool *tool, const struct lkg_value *map, int status)
+{
+        return lkg_tool_print_value(map, tool->options.format, status);
+}
+
 int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;

@@ -133,18 +133,18 @@ static void put_problems(const struct lkg_parts *parts, struct lkg_value *tree)
 /* Errors, then warnings; or the notes, which are folded. */
 static void add_group(struct lkg_value *groups, const struct lkg_value *json, int from, int to)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *group = lkg_tool_map();
+        struct lkg_value *group = lkg_tool_map();
         struct lkg_value *items = lkg_tool_map_list(group, "items"), *item;
 
         for (int s = from; s <= to; s++)
                 for (size_t i = 0; (item = lkg_tool_item(json, "findings", i)); i++)
                         if ((int)lkg_tool_severity(lkg_tool_word(item, "severity")) == s)
-                                lkg_tool_append(items, lkg_value_ref(item));
+                                lkg_tool_append(items, item);
         lkg_tool_map_bool(group, "folded", from == LKG_NOTE);
         lkg_tool_map_number(group, "n", lkg_value_size(items));
         lkg_tool_map_bool(group, "several", lkg_value_size(items) > 1);
         if (lkg_value_size(items))
-                lkg_tool_append(groups, LKG_STEAL(group));
+                lkg_tool_append(groups, group);
 }
 
 /* @json: with a list of findings; @anew: it is the first one that was judged here */
@@ -178,7 +178,7 @@ static void put_judged(struct lkg_value *tree, struct lkg_value *list)
 /* The document of a generation: the file of its directory that is not one of the history's own. */
 static const char *document_of(const struct lkg_value *generation)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
 
         lkg_parts_names(generation, &names);
         for (size_t i = 0; i < names.n_items; i++) {
@@ -206,7 +206,7 @@ static struct lkg_value *change_of(const struct lkg_value *history, const char *
 
 static void put_changes(const struct lkg_value *tree, const char *name, struct lkg_value *component)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
+        struct lkg_strings numbers = { 0 };
         struct lkg_value *list = lkg_tool_map_list(component, "changes");
         const struct lkg_value *history = at(tree, "history", name);
 
@@ -256,7 +256,7 @@ static size_t count_layer(struct lkg_value *legend, const char *name, size_t fie
 static void add_layers(struct lkg_value *legend, const struct lkg_value *directory)
 {
         static const char *const roles[] = { "base", "remote", "patch", "drop-in", "instance" };
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings files = { 0 };
+        struct lkg_strings files = { 0 };
 
         lkg_parts_names(directory, &files);
         for (size_t k = 0; k < files.n_items; k++) {
@@ -309,7 +309,7 @@ static void add_origins(struct lkg_value *list, const char *component, const str
 
 static void put_judged_origins(const struct lkg_value *tree, struct lkg_value *list)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         const struct lkg_value *judged = lkg_parts_at(tree, "judged"), *fields;
 
         lkg_parts_names(judged, &names);
@@ -351,7 +351,6 @@ static void put_told(struct lkg_value *tree, const struct lkg_value *component)
 static void put_component(struct lkg_value *tree, const char *name, struct lkg_value *origins)
 {
         struct lkg_value *component = lkg_map_get(lkg_map_get(tree, "status"), name);
-        LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *fields =
                 lkg_tool_origins(lkg_tool_word(lkg_parts_at(component, "origin"), "text"));
         const char *condition = lkg_tool_word(lkg_parts_at(component, "condition"), "text");
@@ -367,12 +366,12 @@ static void put_component(struct lkg_value *tree, const char *name, struct lkg_v
                                                               : "unknown",
                        NULL);
         put_changes(tree, name, component);
-        lkg_tool_append(lkg_map_get(tree, "components"), lkg_value_ref(component));
+        lkg_tool_append(lkg_map_get(tree, "components"), component);
 }
 
 static void put_components(struct lkg_value *tree)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         struct lkg_value *findings = lkg_tool_map_list(tree, "findings"),
                          *origins = lkg_tool_map_list(tree, "origins");
 
@@ -401,7 +400,7 @@ static void put_style_digest(struct lkg_value *tree)
 
 void lkg_report_page(const struct lkg_parts *parts, struct lkg_buf *ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *tree = lkg_parts_tree(parts);
+        struct lkg_value *tree = lkg_parts_tree(parts);
 
         put_style_digest(tree);
         put_problems(parts, tree);

@@ -4,32 +4,22 @@
 
 #define MASK "<masked>"
 
-void lkg_parts_deinit(struct lkg_parts *parts)
-{
-        for (size_t i = 0; i < parts->n; i++)
-                free(parts->items[i].data);
-        free(parts->items);
-}
-
 void lkg_parts_add(struct lkg_parts *parts, const char *name, const char *data, size_t size, int error,
                    uint64_t modified_s)
 {
         struct lkg_part *last = parts->n ? &parts->items[parts->n - 1] : NULL;
 
-        if (last && last->error == -EINPROGRESS && strcmp(last->name, name) == 0) {
-                free(last->data);
-        } else {
-                (void)lkg_need(LKG_RESERVE(parts->items, parts->n, parts->n_allocated));
+        if (!last || last->error != -EINPROGRESS || strcmp(last->name, name) != 0) {
+                parts->items = lkg_tool_grow(parts->items, parts->n, sizeof(*parts->items));
                 last = &parts->items[parts->n++];
         }
         *last = (struct lkg_part){ .name = lkg_tool_cut(name, strlen(name)),
-                                   .data = lkg_must(malloc(size + 1)),
+                                   .data = lkg_tool_keep(calloc(size + 1, 1)),
                                    .size = size,
                                    .error = error,
                                    .modified_s = modified_s };
         if (size)
                 memcpy(last->data, data, size);
-        last->data[size] = '\0';
 }
 
 const struct lkg_part *lkg_parts_find(const struct lkg_parts *parts, const char *name)
@@ -164,7 +154,7 @@ static void list_node(struct lkg_value *root, const char *list, struct lkg_value
 {
         struct lkg_value *items = lkg_map_get(root, list);
 
-        lkg_tool_append(items ? items : lkg_tool_map_list(root, list), lkg_value_ref(node));
+        lkg_tool_append(items ? items : lkg_tool_map_list(root, list), node);
 }
 
 static struct lkg_value *enter(struct lkg_value *at, const char *name)

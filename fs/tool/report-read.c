@@ -71,7 +71,7 @@ static void send_file(struct reading *reading, const char *path)
 /* NOLINTNEXTLINE(misc-no-recursion): at most DEPTH_MAX deep */
 static void send_tree(struct reading *reading, const char *path, unsigned depth)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         int r = depth < DEPTH_MAX ? lkg_tool_names(reading->view->fd, path, DT_UNKNOWN, &names) : 0;
 
         if (r < 0 && r != -ENOENT) /* nothing has been served yet: no history */
@@ -94,7 +94,7 @@ static void send_tree(struct reading *reading, const char *path, unsigned depth)
 static int read_view(const struct lkg_tool *tool)
 {
         static const char *const directories[] = { "status", "bad", "lkg", "history", "layers" };
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         struct reading reading = { .view = &view, .component = tool->options.component };
         struct lkg_error err = { 0 };
 
@@ -189,7 +189,7 @@ static void send_system(void)
 static void send_mounts(void)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
+        struct lkg_strings mounts = { 0 };
         char *mountinfo;
         size_t size;
         int r = read_text("/proc/self/mountinfo", &mountinfo, &size);
@@ -270,7 +270,7 @@ static void put_process(struct lkg_buf *buf, const char *comm, const char *pid)
 static void send_processes(void)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         int r = lkg_tool_names(AT_FDCWD, "/proc", DT_DIR, &names);
 
         for (size_t i = names.n_items; i > 0; i--) {
@@ -302,7 +302,7 @@ static void send_configuration(const char *path)
 
 static void send_drop_ins(const char *directory)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
 
         (void)lkg_tool_names(AT_FDCWD, lkg_tool_format("%s/.", directory), DT_UNKNOWN, &names);
         for (size_t i = 0; i < names.n_items; i++)
@@ -420,7 +420,7 @@ static void collect_program(const char *const *words, const char *name, struct l
 /* Without a view the layers of this node are judged. */
 static void judge_layers(const struct lkg_tool *tool, struct lkg_parts *parts)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *check = NULL;
+        struct lkg_value *check;
         struct lkg_tool judging = *tool;
         const struct lkg_part *part;
         const struct lkg_value *item;

@@ -16,7 +16,7 @@ struct events {
         const char *component;        /* the one whose files are being read */
         const struct lkg_value *status;
         struct event *items;
-        size_t n, n_allocated;
+        size_t n;
 };
 
 static void add(struct events *events, const char *time, const char *kind, const char *who, const char *fmt,
@@ -37,7 +37,7 @@ static void add(struct events *events, const char *time, const char *kind, const
         event.map = lkg_tool_texts(lkg_tool_map(), "time", shown, "kind", kind, "who", who, "text",
                                    lkg_tool_vformat(fmt, ap), NULL);
         va_end(ap);
-        (void)lkg_need(LKG_RESERVE(events->items, events->n, events->n_allocated));
+        events->items = lkg_tool_grow(events->items, events->n, sizeof(*events->items));
         events->items[events->n++] = event;
 }
 
@@ -104,7 +104,7 @@ static void add_generation(struct events *events, const struct lkg_value *meta,
 
 static void add_generations(struct events *events)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
+        struct lkg_strings numbers = { 0 };
         const struct lkg_value *history = directory_of(events, "history", &numbers), *newer = NULL;
 
         for (size_t i = 0; i <= numbers.n_items; i++) {
@@ -145,7 +145,7 @@ static void add_restarts(struct events *events)
 
 static void add_marks(struct events *events)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings ids = { 0 };
+        struct lkg_strings ids = { 0 };
         const struct lkg_value *bad = directory_of(events, "bad", &ids);
 
         for (size_t i = 0; i < ids.n_items; i++) {
@@ -271,7 +271,7 @@ static int newest_first(const void *a, const void *b)
 
 struct lkg_value *lkg_report_timeline(const struct lkg_value *tree)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         struct events events = { .tree = tree };
         struct lkg_value *list = lkg_tool_list();
 
@@ -290,6 +290,5 @@ struct lkg_value *lkg_report_timeline(const struct lkg_value *tree)
                 qsort(events.items, events.n, sizeof(*events.items), newest_first);
         for (size_t i = 0; i < events.n; i++)
                 lkg_tool_append(list, events.items[i].map);
-        free(events.items);
         return list;
 }

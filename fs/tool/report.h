@@ -24,10 +24,9 @@ struct lkg_part {
 
 struct lkg_parts {
         struct lkg_part *items;
-        size_t n, n_allocated;
+        size_t n;
 };
 
-void lkg_parts_deinit(struct lkg_parts *parts);
 /** lkg_parts_add() - add a copy; a part with this name that was only begun is replaced. */
 void lkg_parts_add(struct lkg_parts *parts, const char *name, const char *data, size_t size, int error,
                    uint64_t modified_s);

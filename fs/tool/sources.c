@@ -102,6 +102,7 @@ int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yam
                 r = lkg_decode_patch(data, size, decode_flags, source, report, &format, ret);
         }
         lkg_source_unref(source);
+        (void)lkg_tool_own(*ret);
         if (r == -EBADMSG)
                 return LKG_TOOL_DIFFERENT;
         if (r < 0)
@@ -472,7 +473,6 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
         lkg_stack_free(sources->stack);
         lkg_judge_free(sources->judge);
         (void)lkg_facts_free(sources->facts);
-        lkg_value_unref(sources->changes);
         lkg_remote_base_free(sources->remote);
         if (sources->dirfd >= 0) {
                 (void)unlinkat(sources->dirfd, "-", 0);

@@ -35,7 +35,7 @@ bool lkg_tool_has_node(const struct lkg_tool *tool)
 
 static int is_view(const char *path, bool *ret)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
+        struct lkg_strings mounts = { 0 };
         int r = lkg_view_mounts(&mounts);
 
         *ret = lkg_tool_has_word(&mounts, path);
@@ -89,7 +89,7 @@ static int open_read_only(const char *path)
 /* sourceDir, else what the view covers, else what a view would cover. */
 static int choose_source(const struct lkg_tool *tool, struct lkg_tool_node *node)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
+        struct lkg_strings mounts = { 0 };
         const char *path = *node->config->source_dir ? node->config->source_dir : tool->options.mountpoint;
 
         if (!path)

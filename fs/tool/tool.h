@@ -285,13 +285,18 @@ void lkg_tool_put_finding(bool colour, const struct lkg_finding *finding, struct
 void lkg_tool_no_memory(void);
 
 /*
- * Texts live as long as the process, and nobody frees one. What goes round and round lets go of its own.
+ * What the tool makes lives as long as the process, and nobody frees it: texts, lists of words, values. What goes round and round lets
+ * go of its own.
  */
 /** lkg_tool_keep() - @p, which was allocated just now and is not freed elsewhere. */
 void *lkg_tool_keep(void *p);
-/** lkg_tool_kept(), _let_go() - how many there are; all after the first @n of them are freed. */
+/** lkg_tool_own() - the same for one reference to a value; NULL is NULL. */
+struct lkg_value *lkg_tool_own(struct lkg_value *value);
+/** lkg_tool_kept(), _let_go() - how much there is; all after the first @n is freed. */
 size_t lkg_tool_kept(void);
 void lkg_tool_let_go(size_t n);
+/** lkg_tool_grow() - an array of @n items, which this has made (NULL: none), with room for one more. */
+void *lkg_tool_grow(void *items, size_t n, size_t size);
 char *lkg_tool_format(const char *fmt, ...) LKG_PRINTF(1, 2);
 char *lkg_tool_vformat(const char *fmt, va_list ap) LKG_PRINTF(1, 0);
 char *lkg_tool_cut(const char *text, size_t size); /* a copy of a part */
@@ -310,7 +315,7 @@ void lkg_tool_sort(struct lkg_strings *names);
 /** lkg_tool_names() - what is in directory @path, sorted; @type: DT_REG, DT_DIR; DT_UNKNOWN = any. Return: 0 or -errno. */
 int lkg_tool_names(int dirfd, const char *path, unsigned char type, struct lkg_strings *ret);
 
-/* ---- structured output is a tree of values; what is put into a map or a list belongs to it: value.c ---- */
+/* ---- structured output is a tree of values: value.c ---- */
 
 struct lkg_value *lkg_tool_map(void);
 struct lkg_value *lkg_tool_document(void); /* with its schemaVersion */
@@ -342,8 +347,8 @@ void lkg_tool_map_members(struct lkg_value *map, const struct lkg_value *from,
 bool lkg_tool_structured(const struct lkg_tool *tool);
 /** lkg_tool_print_value() - print @value as YAML or JSON; the text format means YAML. */
 int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status);
-/** lkg_tool_print_map() - print and release @map. */
-int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_value *map, int status);
+/** lkg_tool_print_map() - the same, in the format that is asked for. */
+int lkg_tool_print_map(const struct lkg_tool *tool, const struct lkg_value *map, int status);
 struct lkg_view;
 /** lkg_tool_print_listed() - print a document that is a list under @key. @view: whose component it names; NULL = none */
 int lkg_tool_print_listed(const struct lkg_tool *tool, const struct lkg_view *view, const char *key,
@@ -365,7 +370,7 @@ struct lkg_value *lkg_tool_pairs(const char *text);
 struct lkg_value *lkg_tool_rows(const char *text, const char *const *keys, size_t n, size_t n_min);
 /** lkg_tool_origins() - the lines of status/<component>/origin, or of lkg_render_origin(), as `lkgfs blame -o json` lists them. */
 struct lkg_value *lkg_tool_origins(const char *text);
-/** lkg_tool_decode() - @text as JSON; NULL = it is none. Caller owns one reference. */
+/** lkg_tool_decode() - @text as JSON; NULL = it is none. */
 struct lkg_value *lkg_tool_decode(const char *text);
 /** @class_of: NULL, or gives each finding its member `class` */
 struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
@@ -496,7 +501,6 @@ struct lkg_annotations {
 /** lkg_annotations_wanted() - is one of the two formats asked for? */
 bool lkg_annotations_wanted(const struct lkg_tool *tool);
 void lkg_annotations_init(struct lkg_annotations *a, const struct lkg_tool *tool);
-void lkg_annotations_deinit(struct lkg_annotations *a);
 /** lkg_annotations_add() - the findings of @report. @place: the file that one without a file belongs to; NULL = none. */
 void lkg_annotations_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report);
 /** lkg_annotations_fail() - something could not be judged. */
@@ -524,12 +528,8 @@ struct lkg_view {
         const char *mountpoint;
         const char *root;      /* mount point, or the virtual directory below it */
         const char *component; /* the one that the verb is about; NULL = all */
-        int fd;                /* O_PATH of root */
+        int fd;                /* O_PATH of root; it stays open */
 };
-#define LKG_VIEW_INIT        \
-        {                    \
-                .fd = -EBADF \
-        }
 /** lkg_view_find_mounts() - add the mount points of type fuse.lkgfs in @table, as of /proc/self/mounts. */
 void lkg_view_find_mounts(FILE *table, struct lkg_strings *ret);
 /** lkg_view_mounts() - those of this mount namespace. Return: 0 or -errno. */
@@ -538,13 +538,12 @@ int lkg_view_mounts(struct lkg_strings *ret);
 const char *lkg_view_named(const struct lkg_tool *tool);
 /** lkg_view_is_there() - was a mount point named, or is there one? */
 bool lkg_view_is_there(const struct lkg_tool *tool);
-/** lkg_view_find() - find the mount. @ret: lkg_view_close(), whatever happens. Return: 0; -errno, and @err says why. */
+/** lkg_view_find() - find the mount. Return: 0; -errno, and @err says why. */
 int lkg_view_find(const struct lkg_tool *tool, struct lkg_view *ret, struct lkg_error *err);
 /** lkg_view_find_component() - --component, else the only one. Return: 0; -errno, and @err says why; -EINVAL: it must be said which. */
 int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, struct lkg_error *err);
 /** lkg_view_open() - the first, and the second if the verb is about @one component. A verb that gets none of it ends. */
-void lkg_view_open(const struct lkg_tool *tool, bool one, struct lkg_view *ret);
-void lkg_view_close(struct lkg_view *view);
+struct lkg_view lkg_view_open(const struct lkg_tool *tool, bool one);
 
 int lkg_view_components(const struct lkg_view *view, struct lkg_strings *ret);
 /** lkg_view_bad_names() - the marks of the component; none if their directory is missing. */
@@ -560,7 +559,7 @@ char *lkg_view_status(const struct lkg_view *view, const char *file);
 const char *lkg_view_text(const struct lkg_view *view, const char *file);
 /** lkg_view_generation() - what is served; 0 = nothing, or it cannot be read. */
 uint64_t lkg_view_generation(const struct lkg_view *view);
-/** lkg_view_read_json() - read one file as a map; NULL if it is missing. Caller owns one reference. */
+/** lkg_view_read_json() - read one file as a map; NULL if it is missing. */
 struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_view_findings() - add those of the component to @ret. Return: 0; -errno, -EACCES for who is not root. */
 int lkg_view_findings(const struct lkg_view *view, struct lkg_report *ret);

@@ -89,7 +89,7 @@ static const char *value_of(struct reading *r, const char *name, size_t size)
                 if (strncmp(item, name, size) == 0 && item[size] == '=')
                         return item + size + 1;
         }
-        (void)lkg_need(lkg_strings_add(&r->unit->lacking, name, size));
+        lkg_tool_add_word(&r->unit->lacking, lkg_tool_cut(name, size));
         return "";
 }
 
@@ -222,12 +222,6 @@ static int read_environment_files(struct reading *r)
 
 /* ---- unit files ---- */
 
-static void clear(struct lkg_strings *list)
-{
-        lkg_strings_deinit(list);
-        *list = (struct lkg_strings){ 0 };
-}
-
 /* An empty value takes back those before it. */
 static void assign(struct reading *r, const char *key, const char *value)
 {
@@ -235,13 +229,13 @@ static void assign(struct reading *r, const char *key, const char *value)
 
         if (strcmp(key, "Environment") == 0) {
                 if (!*value)
-                        clear(&r->environment);
+                        r->environment = (struct lkg_strings){ 0 };
                 add_words(&r->environment, value);
         } else if (strcmp(key, "EnvironmentFile") == 0) {
                 if (*value)
                         lkg_tool_add_word(&r->environment_files, value);
                 else
-                        clear(&r->environment_files);
+                        r->environment_files = (struct lkg_strings){ 0 };
         } else if (strcmp(key, "ExecStart") == 0) {
                 unit->exec_start = *value ? lkg_tool_cut(value, strlen(value)) : NULL;
                 unit->n_exec_start = *value ? unit->n_exec_start + 1 : 0;
@@ -332,7 +326,7 @@ static bool has_name(const struct lkg_strings *paths, const char *name)
 static int list_dropins(const struct reading *r, const char *directory, const char *name,
                         const char *without, struct lkg_strings *ret)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         const char *path = lkg_tool_format("%s/%s.d", directory, name);
         LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(r->rootfd, path, O_RDONLY | O_DIRECTORY);
         int status = fd < 0 ? fd : lkg_tool_names(fd, ".", DT_UNKNOWN, &names);
@@ -350,7 +344,7 @@ static int list_dropins(const struct reading *r, const char *directory, const ch
 
 static int read_dropins(struct reading *r, const char *name, const char *without)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings paths = { 0 };
+        struct lkg_strings paths = { 0 };
         int status = 0;
 
         for (size_t i = 0; status == 0 && i < LKG_ARRAY_SIZE(directories); i++)
@@ -368,31 +362,17 @@ static int read_dropins(struct reading *r, const char *name, const char *without
 int lkg_unit_file_read(int rootfd, const char *name, const char *without, struct lkg_unit_on_disk *ret,
                        struct lkg_error *err)
 {
-        struct lkg_unit_on_disk unit = { 0 };
-        struct reading r = { .rootfd = rootfd, .unit = &unit, .err = err };
+        struct reading r = { .rootfd = rootfd, .unit = ret, .err = err };
         int status = -ENOENT;
 
+        *ret = (struct lkg_unit_on_disk){ 0 };
         for (size_t i = 0; status == -ENOENT && i < LKG_ARRAY_SIZE(directories); i++)
                 status = read_unit_file(&r, lkg_tool_format("%s/%.200s", directories[i], name));
         if (status == 0)
                 status = read_dropins(&r, name, without);
         if (status == 0)
                 status = read_environment_files(&r);
-        if (status == 0 && unit.exec_start)
+        if (status == 0 && ret->exec_start)
                 fill_words(&r);
-        lkg_strings_deinit(&r.environment);
-        lkg_strings_deinit(&r.environment_files);
-        if (status < 0)
-                lkg_unit_file_deinit(&unit);
-        else
-                *ret = unit;
         return status;
-}
-
-void lkg_unit_file_deinit(struct lkg_unit_on_disk *unit)
-{
-        lkg_strings_deinit(&unit->words);
-        lkg_strings_deinit(&unit->files);
-        lkg_strings_deinit(&unit->lacking);
-        *unit = (struct lkg_unit_on_disk){ 0 };
 }

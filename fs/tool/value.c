@@ -15,15 +15,30 @@ void lkg_tool_no_memory(void)
 }
 
 static struct {
-        void **items;
+        struct kept {
+                void *text;
+                struct lkg_value *value; /* instead */
+        } * items;
         size_t n, n_allocated;
 } kept;
 
+static void keep(struct kept item)
+{
+        (void)lkg_need(LKG_RESERVE(kept.items, kept.n, kept.n_allocated));
+        kept.items[kept.n++] = item;
+}
+
 void *lkg_tool_keep(void *p)
 {
-        (void)lkg_must(p);
-        (void)lkg_need(LKG_RESERVE(kept.items, kept.n, kept.n_allocated));
-        return kept.items[kept.n++] = p;
+        keep((struct kept){ .text = lkg_must(p) });
+        return p;
+}
+
+struct lkg_value *lkg_tool_own(struct lkg_value *value)
+{
+        if (value)
+                keep((struct kept){ .value = value });
+        return value;
 }
 
 size_t lkg_tool_kept(void)
@@ -33,8 +48,22 @@ size_t lkg_tool_kept(void)
 
 void lkg_tool_let_go(size_t n)
 {
-        while (kept.n > n)
-                free(kept.items[--kept.n]);
+        for (; kept.n > n; kept.n--) {
+                free(kept.items[kept.n - 1].text);
+                lkg_value_unref(kept.items[kept.n - 1].value);
+        }
+}
+
+void *lkg_tool_grow(void *items, size_t n, size_t size)
+{
+        void *ret = items;
+
+        if ((n & (n - 1)) == 0) { /* it is full */
+                ret = lkg_tool_keep(calloc(n ? 2 * n : 1, size));
+                if (n)
+                        memcpy(ret, items, n * size);
+        }
+        return ret;
 }
 
 char *lkg_tool_vformat(const char *fmt, va_list ap)
@@ -77,7 +106,8 @@ char *lkg_tool_format(const char *fmt, ...)
 
 void lkg_tool_add_word(struct lkg_strings *words, const char *word)
 {
-        (void)lkg_need(lkg_strings_add(words, word, strlen(word)));
+        words->items = lkg_tool_grow(words->items, words->n_items, sizeof(*words->items));
+        words->items[words->n_items++] = lkg_tool_cut(word, strlen(word));
 }
 
 bool lkg_tool_has_word(const struct lkg_strings *words, const char *word)
@@ -136,12 +166,12 @@ int lkg_tool_names(int dirfd, const char *path, unsigned char type, struct lkg_s
 
 struct lkg_value *lkg_tool_map(void)
 {
-        return lkg_must(lkg_value_new_map(NULL, 0, 0));
+        return lkg_tool_own(lkg_must(lkg_value_new_map(NULL, 0, 0)));
 }
 
 struct lkg_value *lkg_tool_list(void)
 {
-        return lkg_must(lkg_value_new_list(NULL, 0, 0));
+        return lkg_tool_own(lkg_must(lkg_value_new_list(NULL, 0, 0)));
 }
 
 void lkg_tool_map_value(struct lkg_value *map, const char *key, struct lkg_value *value)
@@ -168,7 +198,7 @@ struct lkg_value *lkg_tool_string(const char *text)
 
         lkg_buf_utf8(&buf, text, strlen(text)); /* a file may have any name */
         (void)lkg_buf_text(&buf);
-        return lkg_must(lkg_value_new_string(buf.data, buf.size, NULL, 0, 0));
+        return lkg_tool_own(lkg_must(lkg_value_new_string(buf.data, buf.size, NULL, 0, 0)));
 }
 
 struct lkg_value *lkg_tool_number(uint64_t number)
@@ -176,12 +206,12 @@ struct lkg_value *lkg_tool_number(uint64_t number)
         char text[24];
 
         (void)snprintf(text, sizeof(text), "%" PRIu64, number);
-        return lkg_must(lkg_value_new_number(text, NULL, 0, 0));
+        return lkg_tool_own(lkg_must(lkg_value_new_number(text, NULL, 0, 0)));
 }
 
 struct lkg_value *lkg_tool_bool(bool b)
 {
-        return lkg_must(lkg_value_new_bool(b, NULL, 0, 0));
+        return lkg_tool_own(lkg_must(lkg_value_new_bool(b, NULL, 0, 0)));
 }
 
 struct lkg_value *lkg_tool_map_of(const char *key, ...)
@@ -262,14 +292,6 @@ bool lkg_tool_structured(const struct lkg_tool *tool)
         return tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
 }
 
-int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_value *map, int status)
-{
-        int r = lkg_tool_print_value(map, tool->options.format, status);
-
-        lkg_value_unref(map);
-        return r;
-}
-
 int lkg_tool_print_listed(const struct lkg_tool *tool, const struct lkg_view *view, const char *key,
                           struct lkg_value *list, int status)
 {
@@ -277,7 +299,7 @@ int lkg_tool_print_listed(const struct lkg_tool *tool, const struct lkg_view *vi
 
         if (view)
                 lkg_tool_map_string(map, "component", view->component);
-        lkg_tool_map_value(map, key, lkg_value_ref(list));
+        lkg_tool_map_value(map, key, list);
         return lkg_tool_print_map(tool, map, status);
 }
 
@@ -359,7 +381,7 @@ struct lkg_value *lkg_tool_decode(const char *text)
         struct lkg_value *value = NULL;
 
         (void)lkg_need(lkg_decode_json(text, strlen(text), 0, NULL, &ignored, &value));
-        return value;
+        return lkg_tool_own(value);
 }
 
 /* The last line of the file may be a comment that counts those left out: it has no columns. */

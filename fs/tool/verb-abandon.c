@@ -40,7 +40,7 @@ static struct lkg_value *read_view(const struct leaving *l)
                 r = lkg_decode(text, size, lkg_detect_format(text, size), 0, NULL, &report, &doc);
         if (r < 0)
                 lkg_tool_end(l->tool, LKG_TOOL_FAILED, "read the view: %s", strerror(-r));
-        return doc;
+        return lkg_tool_own(doc);
 }
 
 static struct lkg_value *read_served(const struct leaving *l)
@@ -69,7 +69,7 @@ static struct lkg_value *read_served(const struct leaving *l)
 /* Drop-ins that the kubelet reads itself apply to the new base, too: is the result what is served? */
 static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *now = NULL;
+        struct lkg_value *now;
         const char *diff;
         int status = lkg_adopt_before(&l->look, &now);
 
@@ -106,9 +106,7 @@ static int write_base(const struct leaving *l, const struct lkg_value *served)
 /* What the kubelet would lose is written to its base. */
 static int bake(const struct leaving *l)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *wanted = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
+        struct lkg_value *served, *wanted, *before;
         const char *diff;
         int status;
 
@@ -221,15 +219,9 @@ static int abandon(struct leaving *l)
         return status;
 }
 
-static void leaving_deinit(struct leaving *l)
-{
-        lkg_plan_deinit(&l->record);
-        lkg_look_deinit(&l->look);
-}
-
 int lkg_verb_abandon(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(leaving_deinit) struct leaving l = { .tool = tool, .look.rootfd = -EBADF };
+        struct leaving l = { .tool = tool };
 
         return abandon(&l);
 }

@@ -16,13 +16,6 @@ struct adoption {
         bool over;                       /* there is a record */
 };
 
-static void adoption_deinit(struct adoption *a)
-{
-        lkg_plan_deinit(&a->plan);
-        lkg_plan_deinit(&a->old);
-        lkg_look_deinit(&a->look);
-}
-
 /* Of an earlier adoption, and not of this one: it goes at the end. */
 static bool is_stale(const struct lkg_adopt_file *file)
 {
@@ -88,17 +81,15 @@ static void put_files(const struct adoption *a, struct lkg_buf *buf)
 /* Return: LKG_TOOL_OK; another status after a message. @ret_diff: "" = there is no difference. */
 static int compare(const struct adoption *a, const char **ret_diff)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = NULL;
+        struct lkg_value *before, *after;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf config = LKG_BUF_INIT;
         int status = lkg_adopt_before(&a->look, &before);
 
         if (status != LKG_TOOL_OK)
                 return status;
         lkg_plan_config(&a->look, &a->plan, a->look.root, &config);
-        served = lkg_adopt_merge(&a->look, a->plan.source, lkg_buf_text(&config));
-        after = lkg_adopt_effective(&a->look, served);
+        after = lkg_adopt_effective(&a->look,
+                                    lkg_adopt_merge(&a->look, a->plan.source, lkg_buf_text(&config)));
         *ret_diff = lkg_adopt_diff("the kubelet now", before, "the kubelet with lkgfs", after);
         return LKG_TOOL_OK;
 }
@@ -260,7 +251,7 @@ static int adopt(struct adoption *a)
 
 int lkg_verb_adopt(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(adoption_deinit) struct adoption a = { .tool = tool, .look.rootfd = -EBADF };
+        struct adoption a = { .tool = tool };
 
         return adopt(&a);
 }

@@ -30,15 +30,9 @@ struct bake {
         size_t n_files;
 };
 
-static void bake_deinit(struct bake *bake)
-{
-        free(bake->files);
-        (void)lkg_close(bake->dirfd);
-}
-
 static struct baked *add_file(struct bake *bake, const char *name)
 {
-        (void)lkg_need(LKG_GROW(bake->files, bake->n_files));
+        bake->files = lkg_tool_grow(bake->files, bake->n_files, sizeof(*bake->files));
         bake->files[bake->n_files] = (struct baked){ .name = lkg_tool_cut(name, strlen(name)),
                                                      .mode = DEFAULT_MODE,
                                                      .uid = (uid_t)-1,
@@ -168,7 +162,7 @@ static bool is_wanted(int fd, const char *sha256)
 
 static int bake_directory(struct bake *bake, const char *mountpoint, const char *sha256)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         LKG_CLEANUP(lkg_closep) int top = open(mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = top < 0 ? -errno : lkg_tool_names(top, ".", DT_UNKNOWN, &names);
 
@@ -189,12 +183,10 @@ static int bake_directory(struct bake *bake, const char *mountpoint, const char 
 
 static int bake_view(struct bake *bake)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        char *sha256 = NULL;
+        struct lkg_view view = lkg_view_open(bake->tool, bake->tool->options.component);
+        char *sha256 = view.component ? lkg_view_status(&view, "sha256") : NULL;
         int r;
 
-        lkg_view_open(bake->tool, bake->tool->options.component, &view);
-        sha256 = view.component ? lkg_view_status(&view, "sha256") : NULL;
         if (view.component && !sha256)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s': no document of \"%s\" is served",
                                      view.root, view.component);
@@ -209,7 +201,7 @@ static int bake_view(struct bake *bake)
 
 int lkg_verb_bake(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(bake_deinit) struct bake bake = { .tool = tool, .dirfd = -EBADF };
+        struct bake bake = { .tool = tool };
 
         if (!tool->options.directory)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: --directory DIR");

@@ -59,8 +59,8 @@ static void put_row(const struct lkg_value *row, bool colour, struct lkg_buf *bu
 static int print_rows(const struct lkg_tool *tool, const char *origin)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_origins(origin);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
+        struct lkg_value *rows = lkg_tool_origins(origin);
+        struct lkg_value *list = lkg_tool_list();
         const char *field = tool->n_words > 0 ? tool->words[0] : NULL;
         bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO);
 
@@ -69,7 +69,7 @@ static int print_rows(const struct lkg_tool *tool, const char *origin)
 
                 if (field && !matches(lkg_tool_word(row, "field"), field))
                         continue;
-                lkg_tool_append(list, lkg_value_ref(row));
+                lkg_tool_append(list, row);
                 put_row(row, colour, &buf);
         }
         if (field && !lkg_value_size(list))
@@ -80,12 +80,10 @@ static int print_rows(const struct lkg_tool *tool, const char *origin)
 
 static int blame_view(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = lkg_view_open(tool, true);
         char *tsv;
-        int r;
+        int r = lkg_view_read(&view, &tsv, NULL, "status/%s/origin", view.component);
 
-        lkg_view_open(tool, true, &view);
-        r = lkg_view_read(&view, &tsv, NULL, "status/%s/origin", view.component);
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read %s/status/%s/origin: %s", view.root,
                                      view.component, strerror(-r));
@@ -126,7 +124,7 @@ static bool is_about(const struct lkg_finding *finding, const char *field, const
 /* Of one field: what is wrong with the whole, which may be why there is nothing to show, and what is about the field. */
 static void print_findings(const struct lkg_tool *tool, const struct lkg_report *report, const char *text)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *origin = lkg_tool_origins(text);
+        struct lkg_value *origin = lkg_tool_origins(text);
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report about = LKG_REPORT_INIT;
         const char *field = tool->n_words > 0 ? tool->words[0] : NULL;
 

@@ -83,7 +83,7 @@ static void put_sources(const struct lkg_tool *tool, struct lkg_value *map,
         }
         put_counts(tool, map, &candidate->report, sources->upgraded_from ? lkg_tool_upgrade_class : NULL);
         if (sources->upgraded_from)
-                lkg_tool_map_value(map, "changes", lkg_value_ref(sources->changes));
+                lkg_tool_map_value(map, "changes", sources->changes);
 }
 
 /* The layers of a component of this node, or (@node NULL) those that options name. */
@@ -145,12 +145,6 @@ static void checking_init(struct checking *check, const struct lkg_tool *tool, c
         check->saying = *tool;
         check->saying.said = &check->said;
         check->tool = &check->saying;
-}
-
-static void checking_deinit(struct checking *check)
-{
-        lkg_value_unref(check->list);
-        lkg_annotations_deinit(&check->annotations);
 }
 
 static void worsen(struct checking *check, int status)
@@ -218,7 +212,7 @@ static int print(struct checking *check)
                                             check->status);
         map = lkg_tool_document();
         map_severities(map, check->n);
-        lkg_tool_map_value(map, check->several, lkg_value_ref(check->list));
+        lkg_tool_map_value(map, check->several, check->list);
         return lkg_tool_print_map(check->tool, map, check->status);
 }
 
@@ -231,7 +225,7 @@ static int check_layers(const struct lkg_tool *tool)
         const char *const paths[] = { tool->options.remote, tool->options.config, tool->options.config_dir,
                                       tool->options.instance_config };
         const char *first = NULL;
-        LKG_CLEANUP(checking_deinit) struct checking check;
+        struct checking check;
         int status;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(paths) && !first; i++)
@@ -289,7 +283,7 @@ static void check_document(struct checking *check, const char *path, const struc
 static void check_by_kind(struct checking *check, const char *path)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        struct lkg_value *doc = NULL;
         struct lkg_tool named = *check->tool;
         const char *kind = NULL;
         int status = lkg_tool_read_doc(check->tool, path, !is_patch(path), 0, &report, NULL, &doc);
@@ -328,7 +322,7 @@ static bool is_document(const char *name)
 
 static void check_directory(struct checking *check, const char *path)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         int r = lkg_tool_names(AT_FDCWD, lkg_tool_format("%s/.", path), DT_UNKNOWN, &names);
 
         if (r < 0)
@@ -356,7 +350,7 @@ static void check_file(struct checking *check, const char *path)
 
 static int check_files(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(checking_deinit) struct checking check = { .list = NULL };
+        struct checking check = { .list = NULL };
 
         if (lkg_tool_has_sources(tool) || tool->options.node_config || tool->options.checking.configmap)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
@@ -412,7 +406,7 @@ static int check_node(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_tool_node_close) struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
         const struct lkg_config_component *one;
         const char *wanted = tool->options.component; /* NULL = all */
-        LKG_CLEANUP(checking_deinit) struct checking check = { .list = NULL };
+        struct checking check = { .list = NULL };
         int status;
 
         checking_init(&check, tool, "judged");

@@ -72,8 +72,8 @@ static void map_changes(struct lkg_value *map, const struct lkg_value *before, c
 /* What layer @i changes in the result before it; "" = nothing, or there is none. */
 static const char *diff_layer(const struct lkg_candidate *candidate, size_t i)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = lkg_candidate_merged(candidate, i - 1);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = lkg_candidate_merged(candidate, i);
+        struct lkg_value *before = lkg_tool_own(lkg_candidate_merged(candidate, i - 1)),
+                         *after = lkg_tool_own(lkg_candidate_merged(candidate, i));
         const struct lkg_layer_info *layer = &candidate->layers[i];
 
         return !before || !after ? ""
@@ -85,7 +85,7 @@ static const char *diff_layer(const struct lkg_candidate *candidate, size_t i)
 
 static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate *candidate)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
+        struct lkg_value *list = lkg_tool_list();
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         int status = LKG_TOOL_OK;
 
@@ -121,14 +121,6 @@ struct pair_of_documents {
         struct lkg_value *mark; /* NULL = it is no question of a mark */
 };
 
-static void pair_deinit(struct pair_of_documents *c)
-{
-        lkg_value_unref(c->from.doc);
-        lkg_value_unref(c->to.doc);
-        lkg_value_unref(c->mark);
-        lkg_view_close(&c->view);
-}
-
 static bool ends_in(const char *text, const char *end)
 {
         size_t n = strlen(text), k = strlen(end);
@@ -139,7 +131,7 @@ static bool ends_in(const char *text, const char *end)
 /* The last name that ends in @end; without it the first that is not one of the history's own. Return: 0, caller frees; -errno. */
 static int find_name(const struct lkg_view *view, const char *path, const char *end, char **ret)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         const char *found = NULL;
         int r = lkg_tool_names(view->fd, path, DT_UNKNOWN, &names);
 
@@ -167,6 +159,7 @@ static bool read_compared(const struct pair_of_documents *c, const char *path, c
                 r = lkg_view_read(&c->view, &text, NULL, "%s/%s", path, file);
         if (r == 0)
                 r = lkg_decode_yaml(text, strlen(text), LKG_DECODE_UNTYPED, NULL, &ignored, &ret->doc);
+        (void)lkg_tool_own(ret->doc);
         if (r == -ENOENT)
                 return false;
         if (r < 0)
@@ -220,7 +213,6 @@ static void read_pending(const struct pair_of_documents *c, struct compared *ret
 /* The generation that the newest living process has read. */
 static void read_running(const struct pair_of_documents *c, struct compared *ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *process = lkg_tool_pairs(lkg_view_text(&c->view, "process"));
         uint64_t number = strtoull(lkg_tool_word(process, "generation"), NULL, 10);
 
@@ -287,13 +279,13 @@ static struct lkg_value *find_suspects(const struct pair_of_documents *c)
 
         if (kind && lkg_schema_get(kind, lkg_map_get_string(to->doc, "apiVersion"), 0, &schema) < 0)
                 schema = NULL;
-        whole = lkg_suspects_find(schema, &good, &condemned, /* whole= */ true);
+        whole = lkg_tool_own(lkg_suspects_find(schema, &good, &condemned, /* whole= */ true));
         for (size_t i = 0; (item = lkg_tool_item(lkg_map_get(c->mark, "suspects"), "fields", i)); i++) {
                 const char *before = lkg_map_get_string(item, "old"),
                            *after = lkg_map_get_string(item, "new");
 
                 if (before && after && strcmp(before, after) == 0)
-                        lkg_tool_append(lkg_map_get(whole, "fields"), lkg_value_ref(item));
+                        lkg_tool_append(lkg_map_get(whole, "fields"), item);
         }
         return whole;
 }
@@ -327,7 +319,7 @@ static void read_both(struct pair_of_documents *c)
 static int print_comparison(const struct pair_of_documents *c)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *suspects = c->mark ? find_suspects(c) : NULL;
+        struct lkg_value *suspects = c->mark ? find_suspects(c) : NULL;
         const struct compared *from = &c->from, *to = &c->to;
         const char *diff = lkg_tool_diff(from->name, from->yaml, to->name, to->yaml);
         int status = *diff ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
@@ -340,7 +332,7 @@ static int print_comparison(const struct pair_of_documents *c)
                                      "to", to->name, "diff", diff, NULL);
                 map_changes(map, from->doc, to->doc);
                 if (suspects)
-                        lkg_tool_map_value(map, "fields", lkg_value_ref(lkg_map_get(suspects, "fields")));
+                        lkg_tool_map_value(map, "fields", lkg_map_get(suspects, "fields"));
                 return lkg_tool_print_map(c->tool, map, status);
         }
         lkg_tool_put_diff(c->tool, diff, &buf);
@@ -355,7 +347,7 @@ static int print_comparison(const struct pair_of_documents *c)
 
 static int diff_view(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(pair_deinit) struct pair_of_documents c = { .tool = tool, .view = LKG_VIEW_INIT };
+        struct pair_of_documents c = { .tool = tool };
         const struct lkg_tool_options *o = &tool->options;
 
         if (o->diff.pending + o->diff.running + (o->diff.bad != NULL) + (tool->n_words > 0) > 1 ||
@@ -363,7 +355,7 @@ static int diff_view(const struct lkg_tool *tool)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "one of: N [M], --pending, --running, --bad ID, or documents "
                                      "(--config, ...)");
-        lkg_view_open(tool, true, &c.view);
+        c.view = lkg_view_open(tool, true);
         read_both(&c);
         return print_comparison(&c);
 }

@@ -193,7 +193,6 @@ static void check_crash_loop(struct diagnosis *d)
         char time[32] = "";
 
         for (size_t i = 0; i < marks->n_items; i++) {
-                LKG_CLEANUP(lkg_value_unrefp)
                 struct lkg_value *mark =
                         lkg_view_read_json(&d->view, "bad/%s/%s", d->view.component, marks->items[i]);
 
@@ -211,7 +210,6 @@ static void check_crash_loop(struct diagnosis *d)
 /* Return: true: status/<component>/startups is an empty list. */
 static bool never_started(const struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *list = lkg_tool_decode(lkg_view_text(&d->view, "startups"));
 
         return list && lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
@@ -308,7 +306,7 @@ static unsigned long find_socket(const char *file, unsigned port)
 
 static bool holds(const char *pid, const char *wanted)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         const char *directory = lkg_tool_format("/proc/%.20s/fd", pid);
         char target[64];
 
@@ -327,7 +325,7 @@ static bool holds(const char *pid, const char *wanted)
 /* Return: the process that listens there, the first one if several do, and its name; 0 = none, or it is not known. */
 static unsigned long find_holder(unsigned port, const char **ret_name)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         unsigned long inode = find_socket("/proc/net/tcp", port);
         const char *wanted;
 
@@ -399,7 +397,7 @@ static void look_at_component(struct diagnosis *d)
 /* Check the view, or report why there is none. */
 static void look_at_view(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         const char *only = d->tool->options.component;
         struct lkg_error err = { 0 };
         bool found = false;
@@ -450,17 +448,14 @@ static int print_text(const struct lkg_tool *tool, const struct lkg_value *list,
 
 int lkg_verb_doctor(const struct lkg_tool *tool)
 {
-        struct diagnosis d = { .tool = tool, .view = LKG_VIEW_INIT, .list = lkg_tool_list() };
+        struct diagnosis d = { .tool = tool, .list = lkg_tool_list() };
         int status = LKG_TOOL_OK;
 
         look_at_node(&d);
         look_at_view(&d);
-        lkg_view_close(&d.view);
         for (size_t i = 0; i < lkg_value_size(d.list); i++)
                 if (lkg_tool_severity(lkg_tool_word(lkg_list_get(d.list, i), "severity")) != LKG_NOTE)
                         status = LKG_TOOL_DIFFERENT;
-        status = lkg_tool_structured(tool) ? lkg_tool_print_listed(tool, NULL, "problems", d.list, status)
-                                           : print_text(tool, d.list, status);
-        lkg_value_unref(d.list);
-        return status;
+        return lkg_tool_structured(tool) ? lkg_tool_print_listed(tool, NULL, "problems", d.list, status)
+                                         : print_text(tool, d.list, status);
 }

@@ -285,7 +285,7 @@ static bool is_unchanged(const struct edit *edit)
 /* What a new drop-in is: what all others there may do, of their owner if it is one; 0600 of root without others. */
 static void like_others(const struct edit *edit, struct lkg_new_file *as)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         bool any = false;
 
         *as = (struct lkg_new_file){ .mode = 0600, .durable = true, .owned = true };
@@ -322,7 +322,7 @@ static void save(const struct edit *edit, const char *data, size_t size)
 /* What the view says of the component; NULL = there is none. */
 static char *served(const struct edit *edit, const char *file)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         struct lkg_error err = { 0 };
 
         if (!lkg_view_is_there(edit->tool))
@@ -380,7 +380,7 @@ static void say_class(const struct lkg_config_component *k)
 
 static int try_next(const struct edit *edit)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         struct lkg_error err = { 0 };
 
         if (lkg_view_find(edit->tool, &view, &err) < 0 ||

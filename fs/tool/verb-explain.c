@@ -67,7 +67,7 @@ static void put_kind(const struct lkg_finding_kind *kind, bool whole, struct lkg
 static int print_codes(const struct lkg_tool *tool, unsigned wanted)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
+        struct lkg_value *list = lkg_tool_list();
 
         for (size_t i = 0; i < lkg_n_finding_kinds; i++) {
                 if (wanted && lkg_finding_kinds[i].code != wanted)
@@ -332,7 +332,7 @@ static int print_names(const struct lkg_tool *tool, const struct explained_list 
                                             [LKG_EXPLAINED_FLAG] = "flags",
                                             [LKG_EXPLAINED_GATE] = "gates" };
         unsigned release = tool->options.release ? tool->options.release : LKG_RELEASE_MAX;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_tool_document();
+        struct lkg_value *map = lkg_tool_document();
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         for (size_t what = 0; what < LKG_ARRAY_SIZE(keys); what++)
@@ -342,7 +342,7 @@ static int print_names(const struct lkg_tool *tool, const struct explained_list 
                 lkg_tool_append(lkg_map_get(map, keys[list->items[i].what]),
                                 lkg_explain_show(&list->items[i], release, &buf));
         }
-        return lkg_tool_structured(tool) ? lkg_tool_print_map(tool, LKG_STEAL(map), LKG_TOOL_OK)
+        return lkg_tool_structured(tool) ? lkg_tool_print_map(tool, map, LKG_TOOL_OK)
                                          : lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 

@@ -42,7 +42,7 @@ static void put_history(const struct lkg_value *list, struct lkg_buf *buf)
                                                      { "TIME", "time", 20 },
                                                      { "SHA256", "sha256", 12 },
                                                      { "SOURCE", "source" } };
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_list();
+        struct lkg_value *rows = lkg_tool_list();
 
         for (size_t i = 0; i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i), *meta = lkg_map_get_map(item, "meta");
@@ -63,16 +63,13 @@ static void put_history(const struct lkg_value *list, struct lkg_buf *buf)
 /* The generations that can be rolled back to, newest first; the one served is marked. */
 int lkg_verb_history(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
-        const char *path;
-        int r;
+        struct lkg_view view = lkg_view_open(tool, true);
+        const char *path = lkg_tool_format("history/%s", view.component);
+        struct lkg_strings numbers = { 0 };
+        struct lkg_value *list;
+        int r = lkg_tool_names(view.fd, path, DT_UNKNOWN, &numbers);
 
-        lkg_view_open(tool, true, &view);
-        path = lkg_tool_format("history/%s", view.component);
-        r = lkg_tool_names(view.fd, path, DT_UNKNOWN, &numbers);
         if (r < 0 && r != -ENOENT) /* nothing has been served yet: an empty history */
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/%s': %s", view.root, path, strerror(-r));
         list = read_history(&view, &numbers);
@@ -91,7 +88,7 @@ static struct lkg_value *suspect_row(const struct lkg_value *item)
                 "{{!same}}{{old}}{{!old}}unset{{/}} -> {{new}}{{!new}}unset{{/}}{{/}}"
                 "{{?placed}}  {{layer}}{{!layer}}-{{/}}{{#file}} ({{.}}{{?line}}:{{line}}{{/}}){{/}}{{/}}";
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        struct lkg_value *map = lkg_must(lkg_value_clone_shallow(item));
+        struct lkg_value *map = lkg_tool_own(lkg_must(lkg_value_clone_shallow(item)));
         const char *before = lkg_map_get_string(item, "old"), *after = lkg_map_get_string(item, "new");
 
         lkg_tool_bools(map, "same", before && after && strcmp(before, after) == 0, "placed",
@@ -105,7 +102,7 @@ void lkg_tool_put_suspects(const struct lkg_value *suspects, struct lkg_buf *buf
         static const struct lkg_column columns[] = { { "DANGER", "danger", 8 },
                                                      { "CHANGE", "changeClass", 8 },
                                                      { "FIELD: OLD -> NEW", "words" } };
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_list();
+        struct lkg_value *rows = lkg_tool_list();
         const struct lkg_value *item;
         uint64_t more = lkg_suspects_number(suspects, "notListed");
 
@@ -156,14 +153,13 @@ static void map_mark(struct lkg_value *map, const char *id, const struct lkg_val
                 struct lkg_value *value = lkg_map_get(json, keys[i]);
 
                 if (value && (i > 2 || lkg_map_get_string(json, keys[i])))
-                        lkg_tool_map_value(map, keys[i], lkg_value_ref(value));
+                        lkg_tool_map_value(map, keys[i], value);
         }
 }
 
 /* @unreadable: the reason of one whose record cannot be read; NULL = none */
 static struct lkg_value *read_mark(const struct lkg_view *view, const char *id, const char *unreadable)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *json = lkg_view_read_json(view, "bad/%s/%s", view->component, id);
         struct lkg_value *item = lkg_tool_map();
 
@@ -178,16 +174,16 @@ static int list_marks(const struct lkg_tool *tool, const struct lkg_view *view)
         static const struct lkg_column columns[] = { { "TIME", "time" },
                                                      { "ID", "id" },
                                                      { "REASON", "reason" } };
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
-        LKG_CLEANUP(lkg_freep) struct lkg_value **marks = NULL;
+        struct lkg_value *list = lkg_tool_list();
+        struct lkg_value **marks;
         int r = lkg_view_bad_names(view, &names);
 
         if (r < 0)
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "%s/bad/%s: %s", view->root, view->component,
                              strerror(-r));
-        marks = lkg_must(calloc(names.n_items + 1, sizeof(*marks)));
+        marks = lkg_tool_keep(calloc(names.n_items + 1, sizeof(*marks)));
         for (size_t i = 0; i < names.n_items; i++)
                 marks[i] = read_mark(view, names.items[i],
                                      lkg_tool_structured(tool) ? NULL : "(cannot be read)");
@@ -211,7 +207,7 @@ static int show_text(const char *id, const struct lkg_value *json)
                 "{{!missing}}compared   generation {{generation}} with the last known good"
                 "{{#lastKnownGood}}, generation {{.}}{{/}}\n\n{{/}}";
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_must(lkg_value_clone_shallow(json));
+        struct lkg_value *map = lkg_tool_own(lkg_must(lkg_value_clone_shallow(json)));
         const struct lkg_value *suspects = lkg_map_get(json, "suspects");
 
         lkg_tool_texts(map, "id", id, "missing", lkg_tool_suspects_missing(json), NULL);
@@ -224,7 +220,6 @@ static int show_text(const char *id, const struct lkg_value *json)
 
 static int show_mark(const struct lkg_tool *tool, const struct lkg_view *view, const char *id)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *json = lkg_view_read_json(view, "bad/%s/%s", view->component, id);
         struct lkg_value *map;
 
@@ -254,7 +249,7 @@ static int condemn(const struct lkg_tool *tool, const struct lkg_view *view)
 /* The verb `forget` removes a mark. */
 int lkg_verb_bad(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         const char *id = tool->n_words > 0 ? tool->words[0] : NULL;
 
         /* An id that is not a file name would lead elsewhere; an empty reason would have no effect. */
@@ -262,7 +257,7 @@ int lkg_verb_bad(const struct lkg_tool *tool)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
         if (id && tool->n_words > 1 && !*tool->words[1])
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: a reason after the id");
-        lkg_view_open(tool, true, &view);
+        view = lkg_view_open(tool, true);
         if (tool->n_words > 1)
                 return condemn(tool, &view);
         return id ? show_mark(tool, &view, id) : list_marks(tool, &view);
@@ -276,14 +271,13 @@ int lkg_verb_drift(const struct lkg_tool *tool)
         static const struct lkg_column columns[] = { { "FIELD", "field" },
                                                      { "RUNNING", "running" },
                                                      { "SERVED", "served" } };
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_view view = lkg_view_open(tool, true);
         LKG_CLEANUP(lkg_known_deinit) struct lkg_known known = { 0 };
         struct lkg_value *map;
         unsigned long unseen;
         int status;
 
-        lkg_view_open(tool, true, &view);
         lkg_known_read(&view, &known);
         if (known.drift_error < 0)
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/status/%s/drift': %s", view.root, view.component,
@@ -294,7 +288,7 @@ int lkg_verb_drift(const struct lkg_tool *tool)
                 map = lkg_tool_texts(lkg_tool_document(), "component", view.component, NULL);
                 if (unseen)
                         lkg_tool_map_number(map, "unseenProcess", unseen);
-                lkg_tool_map_value(map, "fields", lkg_value_ref(known.drift));
+                lkg_tool_map_value(map, "fields", known.drift);
                 return lkg_tool_print_map(tool, map, status);
         }
         if (unseen)
@@ -351,14 +345,14 @@ static int print_rollout_map(const struct lkg_tool *tool, const struct lkg_view 
 /* Exit status 1 if it has halted. With a ConfigMap: see verb-rollout-fleet.c. */
 int lkg_verb_rollout(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rollout = NULL;
+        struct lkg_view view = { 0 };
+        struct lkg_value *rollout;
         char *text;
         int r, status;
 
         if (lkg_rollout_is_of_fleet(tool))
                 return lkg_verb_rollout_of_fleet(tool);
-        lkg_view_open(tool, true, &view);
+        view = lkg_view_open(tool, true);
         r = lkg_view_read(&view, &text, NULL, "status/%s/rollout", view.component);
         if (r == -ENOENT)
                 lkg_tool_end(tool, LKG_TOOL_FAILED,

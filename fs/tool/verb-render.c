@@ -86,7 +86,7 @@ int lkg_verb_render(const struct lkg_tool *tool)
 int lkg_verb_convert(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        struct lkg_value *doc = NULL;
         enum lkg_format format = LKG_FORMAT_YAML;
         int r;
 
@@ -126,8 +126,8 @@ static int apply_strategic(const struct lkg_tool *tool, const struct lkg_value *
 static int apply(const struct lkg_tool *tool, bool strategic, struct lkg_report *report,
                  enum lkg_format *ret_format, struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *target = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
+        struct lkg_value *target = NULL;
+        struct lkg_value *patch = NULL;
         unsigned flags = strategic ? LKG_DECODE_UNTYPED : 0;
         int r = lkg_tool_read_doc(tool, tool->words[0], false, flags, report, ret_format, &target), s;
 
@@ -138,6 +138,7 @@ static int apply(const struct lkg_tool *tool, bool strategic, struct lkg_report 
                 return s > r ? s : r;
         r = strategic ? apply_strategic(tool, target, patch, report, ret)
                       : lkg_merge_json_patch(target, patch, report, ret);
+        (void)lkg_tool_own(*ret);
         if (r == -EBADMSG)
                 return LKG_TOOL_DIFFERENT;
         return r < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r)) : LKG_TOOL_OK;
@@ -146,7 +147,7 @@ static int apply(const struct lkg_tool *tool, bool strategic, struct lkg_report 
 int lkg_verb_patch(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        struct lkg_value *doc = NULL;
         const char *type = tool->options.document.type;
         bool strategic = type && strcmp(type, "strategic") == 0;
         enum lkg_format format = LKG_FORMAT_YAML;

@@ -131,7 +131,7 @@ static int write_file(const struct lkg_tool *tool, const char *path, const struc
 
 int lkg_verb_report(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_parts_deinit) struct lkg_parts parts = { 0 };
+        struct lkg_parts parts = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         bool tar = tool->options.format == LKG_TOOL_TAR;
         char chosen[200];

@@ -140,7 +140,7 @@ static int resume(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
 
 _Noreturn static void no_such_failure(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings failed = { 0 };
+        struct lkg_strings failed = { 0 };
 
         for (size_t i = 0; i < fleet->ledger.n_items; i++) {
                 const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];

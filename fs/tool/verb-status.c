@@ -347,7 +347,7 @@ static struct lkg_value *map_component(const struct facts *facts)
         if (known->has_marks)
                 lkg_tool_map_number(map, "bad", known->marks.n_items);
         map_trial(map, known->trial);
-        lkg_tool_map_value(map, "drift", lkg_value_ref(known->drift));
+        lkg_tool_map_value(map, "drift", known->drift);
         if (lkg_known_unseen(known))
                 lkg_tool_map_number(map, "unseenProcess", lkg_known_unseen(known));
         lkg_tool_map_number(map, "notListed", known->findings.n_dropped);
@@ -412,7 +412,7 @@ static void text_component(const struct facts *facts, bool colour, bool all, str
                                                     [RANK_UNKNOWN] = LKG_WARNING,
                                                     [RANK_FINDINGS] = LKG_WARNING,
                                                     [RANK_GOOD] = LKG_NOTE };
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = map_component(facts);
+        struct lkg_value *map = map_component(facts);
         const struct lkg_known *known = &facts->known;
         const char *condition = text_of(facts, "condition"), *error = text_of(facts, "error"),
                    *last_error = text_of(facts, "last-error");
@@ -474,12 +474,11 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
 /* The named component, else all. */
 int lkg_verb_status(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_view view = lkg_view_open(tool, tool->options.component);
+        struct lkg_strings names = { 0 };
         struct facts *facts;
         int r = 0;
 
-        lkg_view_open(tool, tool->options.component, &view);
         if (view.component)
                 lkg_tool_add_word(&names, view.component);
         else

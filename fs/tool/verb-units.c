@@ -48,7 +48,7 @@ static bool engine_answers(const struct lkg_tool *tool, const struct lkg_view *v
 
 static bool is_served(const struct lkg_tool *tool, const char *component)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         char *generation = NULL;
         struct lkg_error err = { 0 };
         struct statfs fs;
@@ -141,7 +141,6 @@ static int check_condition(const struct lkg_view *view, const char **ret_line)
                 const char *status;
                 int result;
         } results[] = { { "True", NPD_OK }, { "False", NPD_PROBLEM }, { "Unknown", NPD_UNKNOWN } };
-        LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *json = lkg_view_read_json(view, "status/%s/condition.json", view->component);
         const char *reason = lkg_tool_word(json, "reason");
 
@@ -174,7 +173,7 @@ static int check_served(const struct lkg_view *view, const char **ret_line)
 
 static int check_bad(const struct lkg_view *view, const char **ret_line)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
         int r = lkg_view_bad_names(view, &names);
         size_t n = names.n_items;
 
@@ -191,7 +190,7 @@ static int check_bad(const struct lkg_view *view, const char **ret_line)
 /* The condition tells since when the engine has been silent. */
 static int check_processes(const struct lkg_view *view, const char **ret_line)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *json = NULL;
+        struct lkg_value *json;
         struct lkg_processes processes;
         const char *trouble, *reason;
 
@@ -237,7 +236,7 @@ int lkg_npd_silent(const struct lkg_tool *tool)
 
 int lkg_verb_npd(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         const struct npd_check *check = find_check(tool);
         struct lkg_error err = { 0 };
         const char *line;
@@ -361,7 +360,7 @@ static int parse_words(const struct lkg_tool *tool, uint64_t *ret)
 
 int lkg_verb_wait(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         struct wait wait = { .tool = tool, .view = &view, .deadline_ns = UINT64_MAX };
         uint64_t wanted, now_ns = lkg_boottime_ns();
 
@@ -369,7 +368,7 @@ int lkg_verb_wait(const struct lkg_tool *tool)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "want nothing, or `generation N` with N from 1");
         if (tool->options.wait.limited && tool->options.wait.timeout_ns < UINT64_MAX - now_ns)
                 wait.deadline_ns = now_ns + tool->options.wait.timeout_ns;
-        lkg_view_open(tool, true, &view);
+        view = lkg_view_open(tool, true);
         wait.path = lkg_tool_format("status/%s/generation", view.component);
         return wait_for(&wait, wanted);
 }

@@ -47,14 +47,14 @@ const char *lkg_view_named(const struct lkg_tool *tool)
 
 bool lkg_view_is_there(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
+        struct lkg_strings mounts = { 0 };
 
         return lkg_view_named(tool) || (lkg_view_mounts(&mounts) == 0 && mounts.n_items > 0);
 }
 
 static int find_mountpoint(const struct lkg_tool *tool, const char **ret, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
+        struct lkg_strings mounts = { 0 };
         const char *named = lkg_view_named(tool);
         int r = named ? 0 : lkg_view_mounts(&mounts);
 
@@ -76,7 +76,7 @@ static int find_mountpoint(const struct lkg_tool *tool, const char **ret, struct
 static bool has_status(const char *root)
 {
         const struct lkg_view view = { .fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) };
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings components = { 0 };
+        struct lkg_strings components = { 0 };
         bool found = false;
 
         if (view.fd >= 0)
@@ -91,7 +91,7 @@ static bool has_status(const char *root)
 /* Return: the directory in @mountpoint with the status; NULL = none. */
 static const char *find_virtual_dir(const char *mountpoint)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct lkg_strings names = { 0 };
 
         (void)lkg_tool_names(AT_FDCWD, lkg_tool_format("%s/.", mountpoint), DT_DIR, &names);
         for (size_t i = 0; i < names.n_items; i++) {
@@ -133,7 +133,7 @@ int lkg_view_find(const struct lkg_tool *tool, struct lkg_view *ret, struct lkg_
 
 int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings components = { 0 };
+        struct lkg_strings components = { 0 };
         const char *given = tool->options.component;
         int r = lkg_view_components(view, &components);
 
@@ -153,20 +153,17 @@ int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, 
         return 0;
 }
 
-void lkg_view_open(const struct lkg_tool *tool, bool one, struct lkg_view *ret)
+struct lkg_view lkg_view_open(const struct lkg_tool *tool, bool one)
 {
+        struct lkg_view view = { 0 };
         struct lkg_error err = { 0 };
-        int r = lkg_view_find(tool, ret, &err);
+        int r = lkg_view_find(tool, &view, &err);
 
         if (r == 0 && one)
-                r = lkg_view_find_component(tool, ret, &err);
+                r = lkg_view_find_component(tool, &view, &err);
         if (r < 0)
                 lkg_tool_end(tool, r == -EINVAL ? LKG_TOOL_USAGE : LKG_TOOL_FAILED, "%s", err.message);
-}
-
-void lkg_view_close(struct lkg_view *view)
-{
-        view->fd = lkg_close(view->fd);
+        return view;
 }
 
 /* ---- names ---- */
@@ -251,13 +248,13 @@ struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fm
         if (read_path(view, lkg_tool_vformat(fmt, ap), &text, &size, NULL) == 0)
                 value = lkg_tool_decode(text);
         va_end(ap);
-        return value && lkg_value_type(value) == LKG_MAP ? value : lkg_value_unref(value);
+        return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
 }
 
 int lkg_view_findings(const struct lkg_view *view, struct lkg_report *ret)
 {
         char *path = lkg_tool_format("status/%s/findings.json", view->component);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_view_read_json(view, "%s", path);
+        struct lkg_value *map = lkg_view_read_json(view, "%s", path);
 
         (void)lkg_tool_findings_take(map, ret);
         return !map && faccessat(view->fd, path, R_OK, AT_EACCESS) < 0 ? -errno : 0;
@@ -314,7 +311,7 @@ int lkg_view_command(const struct lkg_tool *tool, const struct lkg_view *view, c
 int lkg_verb_command(const struct lkg_tool *tool)
 {
         const char *word = tool->n_words > 0 ? tool->words[0] : DEFAULT_WORD;
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_view view = { 0 };
         struct lkg_command_call call;
         char why[256];
 
@@ -324,6 +321,6 @@ int lkg_verb_command(const struct lkg_tool *tool)
         if (lkg_command_parse(tool->verb->name, word, strlen(word), &call, why) < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "%s",
                                      why + strlen(tool->verb->name) + strlen(": "));
-        lkg_view_open(tool, true, &view);
+        view = lkg_view_open(tool, true);
         return lkg_view_command(tool, &view, tool->verb->name, word);
 }

@@ -16,7 +16,7 @@ static void assert_text(struct lkg_buf *buf, const char *want)
 
 static void fill(const char *template, const char *json, bool html, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = lkg_tool_decode(json);
+        const struct lkg_value *value = lkg_tool_decode(json);
 
         assert_non_null(value);
         lkg_tool_fill(template, value, html, buf);
@@ -24,12 +24,12 @@ static void fill(const char *template, const char *json, bool html, struct lkg_b
 
 TEST(test_values_are_escaped)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *raw = lkg_tool_map();
+        struct lkg_value *raw = lkg_tool_map();
         struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_tool_map_value(raw, "text",
-                           lkg_value_new_string("<a href=\"x\" id='y'>&amp;\n\x1b[31m\xff\xe2\x80\xae", 34,
-                                                NULL, 0, 0));
+                           lkg_tool_own(lkg_value_new_string(
+                                   "<a href=\"x\" id='y'>&amp;\n\x1b[31m\xff\xe2\x80\xae", 34, NULL, 0, 0)));
         lkg_tool_fill("{{text}}", raw, true, &buf);
         assert_text(&buf,
                     "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;amp;\n\\x1b[31m\\xff\\xe2\\x80\\xae");
@@ -109,7 +109,7 @@ TEST(test_parts_through_a_pipe_that_is_cut)
                 b = lkg_parts_find(&parts, "b/c");
                 assert_true(parts.n <= 2);
                 if (b) {
-                        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *tree = lkg_parts_tree(&parts);
+                        const struct lkg_value *tree = lkg_parts_tree(&parts);
 
                         assert_int_equal(n, size);
                         assert_int_equal(b->error, -EINPROGRESS);
@@ -121,6 +121,5 @@ TEST(test_parts_through_a_pipe_that_is_cut)
                                             "it gave no answer in time");
                         assert_int_equal(lkg_value_size(lkg_parts_at(tree, "unread")), 1);
                 }
-                lkg_parts_deinit(&parts);
         }
 }

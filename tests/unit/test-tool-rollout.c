@@ -285,7 +285,6 @@ TEST_WITH(test_no_such_namespace, set_up, tear_down)
         map = lkg_fleet_map(&f->fleet);
         assert_string_equal(lkg_map_get_string(map, "state"), "unclear");
         assert_non_null(strstr(lkg_map_get_string(map, "slotsTrouble"), "there is no such namespace"));
-        lkg_value_unref(map);
         assert_int_equal(take_configmap(f, ""), 0); /* nobody needs it */
         assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NO_SLOTS);
 }
@@ -376,5 +375,4 @@ TEST_WITH(test_as_a_value, set_up, tear_down)
         slot = lkg_list_get(slots, 0);
         assert_string_equal(lkg_map_get_string(slot, "node"), "worker-1");
         assert_string_equal(lkg_map_get_string(slot, "reason"), "why");
-        lkg_value_unref(map);
 }

@@ -82,7 +82,6 @@ TEST(test_mounts)
         assert_int_equal(mounts.n_items, 2);
         assert_string_equal(mounts.items[0], "/etc/kubernetes");
         assert_string_equal(mounts.items[1], "/mnt/with blank\\");
-        lkg_strings_deinit(&mounts);
 }
 
 /* Text that json-c does not read back as intended is not printed at all. */
