@@ -151,10 +151,11 @@ static bool marks(const char *name, const char *assigned)
         return (n == id || n == uid) && strncmp(name, assigned, n) == 0;
 }
 
-void lkg_known_read(const struct lkg_view *view, struct lkg_known *ret)
+struct lkg_known *lkg_known_read(const struct lkg_view *view)
 {
         static const char *const files[] = { "condition", "sha256",     "error",  "last-error",
                                              "assigned",  "generation", "active", "last-known-good" };
+        struct lkg_known *ret = lkg_tool_keep(malloc(sizeof(*ret)));
         char *drift, *generation;
         struct stat st;
 
@@ -177,11 +178,7 @@ void lkg_known_read(const struct lkg_view *view, struct lkg_known *ret)
                     marks(ret->marks.items[i], lkg_known_text(ret, "assigned")))
                         ret->assigned_mark = ret->marks.items[i];
         lkg_processes_read(view, &ret->processes);
-}
-
-void lkg_known_deinit(struct lkg_known *known)
-{
-        lkg_report_deinit(&known->findings);
+        return ret;
 }
 
 const char *lkg_known_text(const struct lkg_known *known, const char *file)

@@ -62,8 +62,7 @@ struct lkg_known {
         char served_since[21]; /* "" = not known */
 };
 
-void lkg_known_read(const struct lkg_view *view, struct lkg_known *ret);
-void lkg_known_deinit(struct lkg_known *known);
+struct lkg_known *lkg_known_read(const struct lkg_view *view);
 
 /** lkg_known_text() - the text of a file of status/; "" = it is empty or missing. */
 const char *lkg_known_text(const struct lkg_known *known, const char *file);

@@ -4,6 +4,8 @@
  * working directory. Standard input becomes the file `-` of a private directory, so that a document from a pipe is handled like one on
  * disk and is still called `-` in findings.
  */
+#include <ftw.h>
+
 #include "tool.h"
 
 #include <lkg/component.h>
@@ -253,22 +255,50 @@ int lkg_tool_no_document(const struct lkg_tool *tool)
         return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "there is no document: %s", lkg_buf_text(&text));
 }
 
+static const char *private_directory;
+static pid_t its_owner;
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+        (void)st;
+        (void)type;
+        (void)ftw;
+        (void)remove(path);
+        return 0;
+}
+
+static void remove_private(void)
+{
+        if (getpid() == its_owner)
+                (void)nftw(private_directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *lkg_tool_directory(void)
+{
+        const char *tmp = getenv("TMPDIR");
+        char *path = lkg_tool_format("%s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+
+        if (private_directory)
+                return private_directory;
+        if (!mkdtemp(path))
+                return NULL;
+        private_directory = path;
+        its_owner = getpid();
+        (void)atexit(remove_private);
+        return path;
+}
+
 static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
 {
         char *data = NULL;
-        const char *tmp = getenv("TMPDIR");
         size_t size;
-        int r;
+        int r = lkg_tool_read_input("-", &data, &size, err);
 
-        r = lkg_tool_read_input("-", &data, &size, err);
         if (r < 0)
                 return r;
-        sources->directory = lkg_tool_format("%s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(sources->directory)) {
-                r = -errno;
-                sources->directory = NULL;
-                return lkg_error_set(err, r, NULL, "temporary directory");
-        }
+        sources->directory = lkg_tool_directory();
+        if (!sources->directory)
+                return lkg_error_set(err, -errno, NULL, "temporary directory");
         sources->dirfd = open(sources->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (sources->dirfd < 0)
                 return lkg_error_set(err, -errno, NULL, "open '%s'", sources->directory);
@@ -449,39 +479,14 @@ static int load(const struct lkg_tool *tool, struct lkg_tool_sources *sources)
         return LKG_TOOL_OK;
 }
 
-int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
+int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources **ret)
 {
-        struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
         int status;
 
         if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
                 return lkg_tool_node_load(tool, ret);
+        *ret = lkg_tool_keep(calloc(1, sizeof(**ret)));
+        (*ret)->dirfd = AT_FDCWD;
         status = check_usage(tool);
-        if (status == LKG_TOOL_OK)
-                status = load(tool, &sources);
-        if (status != LKG_TOOL_OK) {
-                lkg_tool_sources_deinit(&sources);
-                return status;
-        }
-        *ret = sources;
-        return LKG_TOOL_OK;
-}
-
-void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
-{
-        lkg_candidate_unref(sources->candidate);
-        lkg_stack_free(sources->stack);
-        lkg_judge_free(sources->judge);
-        (void)lkg_facts_free(sources->facts);
-        lkg_remote_base_free(sources->remote);
-        if (sources->dirfd >= 0) {
-                (void)unlinkat(sources->dirfd, "-", 0);
-                (void)lkg_close(sources->dirfd);
-        }
-        if (sources->directory)
-                (void)rmdir(sources->directory);
-        if (sources->node)
-                lkg_tool_node_close(sources->node);
-        free(sources->node);
-        *sources = (struct lkg_tool_sources){ .dirfd = AT_FDCWD };
+        return status == LKG_TOOL_OK ? load(tool, *ret) : status;
 }

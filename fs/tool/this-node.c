@@ -146,54 +146,32 @@ static int open_directories(const struct lkg_tool *tool, struct lkg_tool_node *n
 
 /* ---- the node ---- */
 
-int lkg_tool_node_read(const struct lkg_tool *tool, struct lkg_tool_node *ret)
+int lkg_tool_node_read(const struct lkg_tool *tool, struct lkg_tool_node **ret)
 {
         const struct lkg_config_options options = { .path = lkg_tool_node_path(tool),
                                                     .trust_any_owner = geteuid() != 0 };
-        struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
-        int r, status;
+        struct lkg_tool_node *node = *ret = lkg_tool_keep(calloc(1, sizeof(*node)));
+        int r;
 
+        node->source_fd = node->runtime_fd = node->state_fd = -EBADF;
         if (faccessat(AT_FDCWD, options.path, R_OK, AT_EACCESS) < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read '%s': %s", options.path, strerror(errno));
-        r = lkg_config_load(&options, &node.config, &node.report);
-        if (r == -EBADMSG || r == -EPERM) {
-                *ret = node;
+        r = lkg_config_load(&options, &node->config, &node->report);
+        if (r == -EBADMSG || r == -EPERM)
                 return LKG_TOOL_DIFFERENT;
-        }
-        status = r < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s': %s", options.path, strerror(-r))
-                       : choose_source(tool, &node);
-        if (status != LKG_TOOL_OK) {
-                lkg_tool_node_close(&node);
-                return status;
-        }
-        *ret = node;
-        return LKG_TOOL_OK;
+        return r < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s': %s", options.path, strerror(-r))
+                     : choose_source(tool, node);
 }
 
-int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node *ret)
+int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node **ret)
 {
         int status = lkg_tool_node_read(tool, ret);
 
-        if (status != LKG_TOOL_OK)
-                return status;
-        status = open_directories(tool, ret);
-        if (status != LKG_TOOL_OK)
-                lkg_tool_node_close(ret);
-        return status;
-}
-
-void lkg_tool_node_close(struct lkg_tool_node *node)
-{
-        lkg_config_free(node->config);
-        lkg_report_deinit(&node->report);
-        lkg_close(node->source_fd);
-        lkg_close(node->runtime_fd);
-        lkg_close(node->state_fd);
-        *node = (struct lkg_tool_node)LKG_TOOL_NODE_INIT;
+        return status == LKG_TOOL_OK ? open_directories(tool, *ret) : status;
 }
 
 int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
-                        const struct lkg_config_component *component, struct lkg_tool_sources *ret)
+                        const struct lkg_config_component *component, struct lkg_tool_sources **ret)
 {
         const struct lkg_offline_place place = {
                 .config = node->config,
@@ -215,12 +193,13 @@ int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node 
         if (lkg_offline_judge(&place, &offline, &report, &err) < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
         lkg_tool_add_findings(offline.candidate, &report);
-        *ret = (struct lkg_tool_sources){ .stack = offline.stack,
-                                          .judge = offline.judge,
-                                          .remote = offline.remote,
-                                          .candidate = offline.candidate,
-                                          .facts = offline.facts,
-                                          .dirfd = AT_FDCWD };
+        *ret = lkg_tool_keep(malloc(sizeof(**ret)));
+        **ret = (struct lkg_tool_sources){ .stack = offline.stack,
+                                           .judge = offline.judge,
+                                           .remote = offline.remote,
+                                           .candidate = offline.candidate,
+                                           .facts = offline.facts,
+                                           .dirfd = AT_FDCWD };
         return LKG_TOOL_OK;
 }
 
@@ -246,24 +225,15 @@ int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_n
                                       lkg_buf_text(&names));
 }
 
-int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
+int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources **ret)
 {
-        struct lkg_tool_node *node = lkg_must(malloc(sizeof(*node)));
         const struct lkg_config_component *component;
-        int status;
+        struct lkg_tool_node *node;
+        int status = lkg_tool_node_open(tool, &node);
 
-        *node = (struct lkg_tool_node)LKG_TOOL_NODE_INIT;
-        status = lkg_tool_node_open(tool, node);
-        lkg_tool_print_findings(tool, STDERR_FILENO, &node->report);
+        if (status != LKG_TOOL_FAILED)
+                lkg_tool_print_findings(tool, STDERR_FILENO, &node->report);
         if (status == LKG_TOOL_OK)
                 status = lkg_tool_node_component(tool, node, &component);
-        if (status == LKG_TOOL_OK)
-                status = lkg_tool_node_judge(tool, node, component, ret);
-        if (status == LKG_TOOL_OK) {
-                ret->node = node;
-        } else {
-                lkg_tool_node_close(node);
-                free(node);
-        }
-        return status;
+        return status == LKG_TOOL_OK ? lkg_tool_node_judge(tool, node, component, ret) : status;
 }

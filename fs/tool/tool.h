@@ -391,42 +391,35 @@ struct lkg_tool_node {
         int source_fd;            /* below the view */
         int runtime_fd, state_fd; /* through read-only mounts; negative: nothing is known */
 };
-#define LKG_TOOL_NODE_INIT                                                    \
-        {                                                                     \
-                .source_fd = -EBADF, .runtime_fd = -EBADF, .state_fd = -EBADF \
-        }
 struct lkg_tool_sources;
 const char *lkg_tool_node_path(const struct lkg_tool *tool);
 /** lkg_tool_has_node() - was a configuration named, or is there one at the default place? */
 bool lkg_tool_has_node(const struct lkg_tool *tool);
 /** lkg_tool_node_read() - read the configuration, choose the source directory, and open nothing. */
-int lkg_tool_node_read(const struct lkg_tool *tool, struct lkg_tool_node *ret);
+int lkg_tool_node_read(const struct lkg_tool *tool, struct lkg_tool_node **ret);
 /**
  * lkg_tool_node_open() - the same; then find its directories below the view, in a mount namespace of our own.
  * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT: the report has errors; LKG_TOOL_FAILED after a message.
  */
-int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node *ret);
-void lkg_tool_node_close(struct lkg_tool_node *node);
+int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node **ret);
 /** lkg_tool_node_component() - --component, else the only one. Return: LKG_TOOL_OK, or a status after a message. */
 int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_node *node,
                             const struct lkg_config_component **ret);
-/** lkg_tool_node_judge() - judge the layers of @component. @ret borrows from @node. */
+/** lkg_tool_node_judge() - judge the layers of @component. */
 int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
-                        const struct lkg_config_component *component, struct lkg_tool_sources *ret);
+                        const struct lkg_config_component *component, struct lkg_tool_sources **ret);
 /** lkg_tool_node_load() - the three above, with findings about the configuration on standard error. */
-int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret);
+int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources **ret);
 
 /* ---- input of the offline verbs: sources.c ---- */
 
 struct lkg_tool_sources {
-        /* of lkg_tool_node_load(): the rest borrows from it; NULL = documents were named */
-        struct lkg_tool_node *node;
         struct lkg_stack *stack;
         struct lkg_judge *judge;
         struct lkg_remote_base *remote; /* NULL = the base is a file, or missing */
         struct lkg_candidate *candidate;
         int dirfd;                 /* contains standard input as the file "-", or is AT_FDCWD */
-        char *directory;           /* its path; removed at the end */
+        const char *directory;     /* its path; NULL = it was not read */
         struct lkg_facts *facts;   /* of a node: the component that runs; NULL = unknown */
         unsigned upgraded_from;    /* lkg_tool_add_upgrade(): the release before, 0 = no upgrade */
         struct lkg_value *changes; /* likewise: lkg_judge_upgrade() */
@@ -436,8 +429,9 @@ struct lkg_tool_sources {
  * given, that of this node.
  * Return: LKG_TOOL_OK, even for an invalid candidate; another exit status after a message.
  */
-int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret);
-void lkg_tool_sources_deinit(struct lkg_tool_sources *sources);
+int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources **ret);
+/** lkg_tool_directory() - a private directory: it goes when this process ends, and not with a child. NULL: errno. */
+const char *lkg_tool_directory(void);
 /** lkg_tool_add_findings() - findings that belong before those of @candidate, which nobody else uses yet; an error refuses it. */
 void lkg_tool_add_findings(struct lkg_candidate *candidate, struct lkg_report *report);
 /** lkg_tool_has_sources() - was any of the four options given? */

@@ -95,7 +95,7 @@ static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg
 
 static int bake_sources(struct bake *bake)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        struct lkg_tool_sources *sources;
         const char *base = bake->tool->options.config, *slash;
         struct baked *file;
         int r;
@@ -106,12 +106,12 @@ static int bake_sources(struct bake *bake)
         r = lkg_tool_sources_load(bake->tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;
-        lkg_tool_print_findings(bake->tool, STDERR_FILENO, &sources.candidate->report);
-        if (!sources.candidate->doc)
+        lkg_tool_print_findings(bake->tool, STDERR_FILENO, &sources->candidate->report);
+        if (!sources->candidate->doc)
                 return LKG_TOOL_DIFFERENT;
         slash = strrchr(base, '/');
         file = add_file(bake, slash ? slash + 1 : base);
-        r = render(bake, sources.candidate->doc, sources.candidate->format, file);
+        r = render(bake, sources->candidate->doc, sources->candidate->format, file);
         return r == LKG_TOOL_OK ? write_files(bake) : r;
 }
 

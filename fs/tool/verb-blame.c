@@ -139,7 +139,7 @@ static void print_findings(const struct lkg_tool *tool, const struct lkg_report 
 
 int lkg_verb_blame(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        struct lkg_tool_sources *sources;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         int r;
 
@@ -149,8 +149,8 @@ int lkg_verb_blame(const struct lkg_tool *tool)
         r = lkg_tool_sources_load(tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;
-        if (sources.candidate->doc)
-                lkg_render_origin(sources.candidate->doc, &buf);
-        print_findings(tool, &sources.candidate->report, lkg_buf_text(&buf));
-        return sources.candidate->doc ? print_rows(tool, buf.data) : LKG_TOOL_DIFFERENT;
+        if (sources->candidate->doc)
+                lkg_render_origin(sources->candidate->doc, &buf);
+        print_findings(tool, &sources->candidate->report, lkg_buf_text(&buf));
+        return sources->candidate->doc ? print_rows(tool, buf.data) : LKG_TOOL_DIFFERENT;
 }

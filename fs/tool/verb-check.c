@@ -88,7 +88,7 @@ static void put_sources(const struct lkg_tool *tool, struct lkg_value *map,
 
 /* The layers of a component of this node, or (@node NULL) those that options name. */
 static int judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
-                 const struct lkg_config_component *component, struct lkg_tool_sources *ret)
+                 const struct lkg_config_component *component, struct lkg_tool_sources **ret)
 {
         return node ? lkg_tool_node_judge(tool, node, component, ret) : lkg_tool_sources_load(tool, ret);
 }
@@ -98,7 +98,7 @@ static int judge_now(const struct lkg_tool *tool, const struct lkg_tool_node *no
                      const struct lkg_config_component *component, unsigned from,
                      struct lkg_tool_sources *then)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources before = { .dirfd = -EBADF };
+        struct lkg_tool_sources *before;
         const char *again = NULL; /* standard input can be read once */
         struct lkg_tool now = *tool;
         const char **const paths[] = { &now.options.config, &now.options.instance_config };
@@ -112,25 +112,26 @@ static int judge_now(const struct lkg_tool *tool, const struct lkg_tool_node *no
                         *paths[i] = again;
         status = judge(&now, node, component, &before);
         if (status == LKG_TOOL_OK)
-                lkg_tool_add_upgrade(tool, &before, then);
+                lkg_tool_add_upgrade(tool, before, then);
         return status;
 }
 
 static int load(const struct lkg_tool *tool, const struct lkg_tool_node *node,
-                const struct lkg_config_component *component, struct lkg_tool_sources *ret)
+                const struct lkg_config_component *component, struct lkg_tool_sources **ret)
 {
         int status = judge(tool, node, component, ret);
-        unsigned from = status == LKG_TOOL_OK ? lkg_tool_upgrade_from(tool, ret) : 0;
+        unsigned from = status == LKG_TOOL_OK ? lkg_tool_upgrade_from(tool, *ret) : 0;
 
         if (from)
-                status = judge_now(tool, node, component, from, ret);
-        if (status == LKG_TOOL_OK && node && tool->options.release && (!ret->facts || !ret->facts->release))
+                status = judge_now(tool, node, component, from, *ret);
+        if (status == LKG_TOOL_OK && node && tool->options.release &&
+            (!(*ret)->facts || !(*ret)->facts->release))
                 lkg_tool_note(
                         tool,
                         "%s: neither its release nor its command line is known (lkgfsd has not run yet)%s",
                         component->name,
                         tool->options.runs ? "" : "; say --release A..B to see what changes");
-        return status == LKG_TOOL_OK ? lkg_tool_judge_against(tool, ret->candidate) : status;
+        return status == LKG_TOOL_OK ? lkg_tool_judge_against(tool, (*ret)->candidate) : status;
 }
 
 static void checking_init(struct checking *check, const struct lkg_tool *tool, const char *several)
@@ -221,7 +222,7 @@ static int print(struct checking *check)
 /* A finding without a file belongs to the first of them. */
 static int check_layers(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        struct lkg_tool_sources *sources;
         const char *const paths[] = { tool->options.remote, tool->options.config, tool->options.config_dir,
                                       tool->options.instance_config };
         const char *first = NULL;
@@ -236,8 +237,8 @@ static int check_layers(const struct lkg_tool *tool)
                 fail(&check, first, status);
                 return print(&check);
         }
-        add(&check, "", first, &sources, &sources.candidate->report);
-        if (sources.candidate->state == LKG_CANDIDATE_NONE && !check.list)
+        add(&check, "", first, sources, &sources->candidate->report);
+        if (sources->candidate->state == LKG_CANDIDATE_NONE && !check.list)
                 fail(&check, first, lkg_tool_no_document(check.tool));
         return print(&check);
 }
@@ -270,13 +271,13 @@ static void check_configuration(struct checking *check, const char *path)
 
 static void check_document(struct checking *check, const char *path, const struct lkg_tool *named)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        struct lkg_tool_sources *sources;
         int status = load(named, NULL, NULL, &sources);
 
         if (status != LKG_TOOL_OK)
                 fail(check, path, status);
         else
-                add(check, "file", path, &sources, &sources.candidate->report);
+                add(check, "file", path, sources, &sources->candidate->report);
 }
 
 /* What cannot be decoded is judged as a document of the component, which says why. */
@@ -386,7 +387,7 @@ static void say_state(const struct lkg_tool *tool, const char *component,
 static void check_component(struct checking *check, const struct lkg_tool_node *node,
                             const struct lkg_config_component *component)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        struct lkg_tool_sources *sources;
         int status = load(check->tool, node, component, &sources);
 
         if (status != LKG_TOOL_OK) {
@@ -394,16 +395,16 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
                 return;
         }
         if (check->annotates) /* a finding without a file belongs to the configuration that names the layers */
-                add(check, "", lkg_tool_node_path(check->tool), &sources, &sources.candidate->report);
+                add(check, "", lkg_tool_node_path(check->tool), sources, &sources->candidate->report);
         else
-                add(check, "component", component->name, &sources, &sources.candidate->report);
+                add(check, "component", component->name, sources, &sources->candidate->report);
         if (!check->list && !check->annotates)
-                say_state(check->tool, component->name, &sources);
+                say_state(check->tool, component->name, sources);
 }
 
 static int check_node(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_tool_node_close) struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
+        struct lkg_tool_node *node;
         const struct lkg_config_component *one;
         const char *wanted = tool->options.component; /* NULL = all */
         struct checking check = { .list = NULL };
@@ -417,14 +418,14 @@ static int check_node(const struct lkg_tool *tool)
                 return print(&check);
         }
         if (status == LKG_TOOL_OK && wanted) {
-                status = lkg_tool_node_component(tool, &node, &one);
+                status = lkg_tool_node_component(tool, node, &one);
                 if (status != LKG_TOOL_OK)
                         return status;
         }
-        add(&check, "configuration", lkg_tool_node_path(tool), NULL, &node.report);
-        for (size_t i = 0; status == LKG_TOOL_OK && i < node.config->n_components; i++)
-                if (!wanted || strcmp(wanted, node.config->components[i].name) == 0)
-                        check_component(&check, &node, &node.config->components[i]);
+        add(&check, "configuration", lkg_tool_node_path(tool), NULL, &node->report);
+        for (size_t i = 0; status == LKG_TOOL_OK && i < node->config->n_components; i++)
+                if (!wanted || strcmp(wanted, node->config->components[i].name) == 0)
+                        check_component(&check, node, &node->config->components[i]);
         return print(&check);
 }
 

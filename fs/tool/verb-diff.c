@@ -362,7 +362,7 @@ static int diff_view(const struct lkg_tool *tool)
 
 int lkg_verb_diff(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        struct lkg_tool_sources *sources;
         const struct lkg_tool_options *o = &tool->options;
         int r;
 
@@ -371,6 +371,6 @@ int lkg_verb_diff(const struct lkg_tool *tool)
         r = lkg_tool_sources_load(tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;
-        lkg_tool_print_findings(tool, STDERR_FILENO, &sources.candidate->report);
-        return sources.candidate->doc ? print_layers(tool, sources.candidate) : LKG_TOOL_DIFFERENT;
+        lkg_tool_print_findings(tool, STDERR_FILENO, &sources->candidate->report);
+        return sources->candidate->doc ? print_layers(tool, sources->candidate) : LKG_TOOL_DIFFERENT;
 }

@@ -21,8 +21,8 @@
 /* The problems so far. */
 struct diagnosis {
         const struct lkg_tool *tool;
-        struct lkg_view view;   /* its component: the one being checked; NULL = the node */
-        struct lkg_known known; /* of that */
+        struct lkg_view view;          /* its component: the one being checked; NULL = the node */
+        const struct lkg_known *known; /* of that */
         struct lkg_value *list;
         bool looked_at_processes; /* they are the same for all components */
 };
@@ -59,16 +59,16 @@ static void look_at_node(struct diagnosis *d)
 
 static void check_condition(struct diagnosis *d)
 {
-        const char *condition = lkg_known_text(&d->known, "condition");
-        const char *advice = d->known.findings.n_severity[LKG_ERROR] ? "correct what the errors below name"
-                                                                     : "see `lkgfs status`";
+        const char *condition = lkg_known_text(d->known, "condition");
+        const char *advice = d->known->findings.n_severity[LKG_ERROR] ? "correct what the errors below name"
+                                                                      : "see `lkgfs status`";
         const char *silent = "see journalctl -u lkgfs; changes take effect when the engine is back, "
                              "commands fail until then";
 
         if (!*condition)
                 add(d, LKG_WARNING, "check that lkgfsd has the same version as this tool",
                     "no condition can be read");
-        else if (d->known.processes.engine_silent)
+        else if (d->known->processes.engine_silent)
                 add(d, LKG_ERROR, silent, "%s", condition);
         else if (strncmp(condition, "False ", 6) == 0)
                 add(d, LKG_ERROR, advice, "%s", condition);
@@ -78,10 +78,10 @@ static void check_condition(struct diagnosis *d)
 
 static void check_hold(struct diagnosis *d)
 {
-        const char *advice = lkg_known_hold_next(&d->known, d->view.component),
-                   *who = lkg_known_who(&d->known), *generation = lkg_tool_word(d->known.hold, "generation"),
-                   *until = lkg_tool_word(d->known.hold, "until"), *mode = lkg_known_mode(&d->known);
-        bool waits = lkg_known_newer_waits(&d->known);
+        const char *advice = lkg_known_hold_next(d->known, d->view.component),
+                   *who = lkg_known_who(d->known), *generation = lkg_tool_word(d->known->hold, "generation"),
+                   *until = lkg_tool_word(d->known->hold, "until"), *mode = lkg_known_mode(d->known);
+        bool waits = lkg_known_newer_waits(d->known);
 
         if (!advice)
                 return;
@@ -95,7 +95,7 @@ static void check_hold(struct diagnosis *d)
 
 static void check_generation(struct diagnosis *d)
 {
-        const char *generation = lkg_known_text(&d->known, "generation");
+        const char *generation = lkg_known_text(d->known, "generation");
 
         if (*generation && strtoull(generation, NULL, 10) == 0)
                 add(d, LKG_ERROR, "create a base or a drop-in; `lkgfs status` names the problem",
@@ -138,8 +138,8 @@ static void check_findings(struct diagnosis *d)
 {
         size_t n = 0;
 
-        for (size_t i = 0; i < d->known.findings.n_findings; i++) {
-                const struct lkg_finding *f = &d->known.findings.findings[i];
+        for (size_t i = 0; i < d->known->findings.n_findings; i++) {
+                const struct lkg_finding *f = &d->known->findings.findings[i];
                 const struct about *row = about;
 
                 while (f->code < row->first || f->code > row->last)
@@ -154,16 +154,16 @@ static void check_findings(struct diagnosis *d)
 
 static void check_assigned(struct diagnosis *d)
 {
-        const char *assigned = lkg_known_text(&d->known, "assigned"),
-                   *active = lkg_known_text(&d->known, "active");
+        const char *assigned = lkg_known_text(d->known, "assigned"),
+                   *active = lkg_known_text(d->known, "active");
         const char *advice =
                 "remote.enabled may be false, or invalid local layers are in the way: see the condition";
-        bool bad = d->known.assigned_mark, held = lkg_known_mode(&d->known);
+        bool bad = d->known->assigned_mark, held = lkg_known_mode(d->known);
 
         if (!lkg_known_remote(assigned) || !*active || strcmp(assigned, active) == 0)
                 return;
         if (bad)
-                advice = lkg_known_trial_next(&d->known, d->view.component);
+                advice = lkg_known_trial_next(d->known, d->view.component);
         if (held) /* nothing else is served before that */
                 advice = lkg_tool_format("`lkgfs hold off --component %s`%s%s", d->view.component,
                                          bad ? ", then " : " lets it be served", bad ? advice : "");
@@ -175,7 +175,7 @@ static void check_assigned(struct diagnosis *d)
 /* Where the reason of its end is logged: the journal of its unit, or of programs with its name. */
 static const char *where_logged(const struct diagnosis *d, const char *until)
 {
-        const char *unit = lkg_tool_word(d->known.process, "unit"), *limit = "";
+        const char *unit = lkg_tool_word(d->known->process, "unit"), *limit = "";
         const char *which = *unit ? lkg_tool_format("-u %s", unit)
                                   : lkg_tool_format("_COMM=%.*s", (int)LKG_PROC_NAMES, d->view.component);
         size_t date = strcspn(until, "T");
@@ -188,7 +188,7 @@ static const char *where_logged(const struct diagnosis *d, const char *until)
 /* Only the last one; earlier ones are in `lkgfs bad`. */
 static void check_crash_loop(struct diagnosis *d)
 {
-        const struct lkg_strings *marks = &d->known.marks;
+        const struct lkg_strings *marks = &d->known->marks;
         const char *id = NULL;
         char time[32] = "";
 
@@ -218,12 +218,12 @@ static bool never_started(const struct diagnosis *d)
 /* While it is unknown which generation the component has read, the clock of a trial does not run. */
 static void check_unseen(struct diagnosis *d)
 {
-        bool trial = lkg_known_on_trial(&d->known);
-        unsigned long unseen = lkg_known_unseen(&d->known);
+        bool trial = lkg_known_on_trial(d->known);
+        unsigned long unseen = lkg_known_unseen(d->known);
 
         if (!unseen)
                 return;
-        if (lkg_known_dynamic(&d->known) && never_started(d))
+        if (lkg_known_dynamic(d->known) && never_started(d))
                 add(d, trial ? LKG_ERROR : LKG_WARNING,
                     "it reads another path (see its --config), or has run since before lkgfs: then restart "
                     "it",
@@ -237,30 +237,30 @@ static void check_unseen(struct diagnosis *d)
 
 static void check_drift(struct diagnosis *d)
 {
-        size_t n = lkg_value_size(d->known.drift);
+        size_t n = lkg_value_size(d->known->drift);
 
-        if (d->known.drift_error < 0)
+        if (d->known->drift_error < 0)
                 return;
         check_unseen(d);
         if (n == 0)
                 return;
         add(d, LKG_WARNING, "`lkgfs drift` shows all; restart it when it suits, or let restart.policy do so",
             "differs from what is served in %zu field%s: %s%s", n, n == 1 ? "" : "s",
-            lkg_known_drift(&d->known, 0), n == 1 ? "" : ", ...");
+            lkg_known_drift(d->known, 0), n == 1 ? "" : ", ...");
 }
 
 /* Once, for the node and not for the component. */
 static void look_at_processes(struct diagnosis *d)
 {
-        const struct lkg_processes *processes = &d->known.processes;
+        const struct lkg_processes *processes = &d->known->processes;
         const char *component = d->view.component;
         bool warned = false; /* about a user that was configured */
 
         if (d->looked_at_processes)
                 return;
         d->looked_at_processes = true;
-        for (size_t i = 0; i < d->known.findings.n_findings; i++)
-                warned |= d->known.findings.findings[i].code == LKG_NO_USER;
+        for (size_t i = 0; i < d->known->findings.n_findings; i++)
+                warned |= d->known->findings.findings[i].code == LKG_NO_USER;
         d->view.component = NULL;
         for (size_t i = 0; i < processes->n; i++) {
                 const struct lkg_process_told *told = &processes->items[i];
@@ -361,7 +361,7 @@ static void check_ports(struct diagnosis *d)
 {
         static const char *const fields[] = { "port", "readOnlyPort" };
         const char *text = lkg_view_text(&d->view, "effective.yaml"), *name = "";
-        unsigned long own = strtoul(lkg_tool_word(d->known.process, "pid"), NULL, 10);
+        unsigned long own = strtoul(lkg_tool_word(d->known->process, "pid"), NULL, 10);
 
         if (!strstr(text, "kind: KubeletConfiguration"))
                 return;
@@ -379,7 +379,7 @@ static void check_ports(struct diagnosis *d)
 
 static void look_at_component(struct diagnosis *d)
 {
-        lkg_known_read(&d->view, &d->known);
+        d->known = lkg_known_read(&d->view);
         look_at_processes(d);
         check_condition(d);
         check_hold(d);
@@ -389,7 +389,6 @@ static void look_at_component(struct diagnosis *d)
         check_crash_loop(d);
         check_drift(d);
         check_ports(d);
-        lkg_known_deinit(&d->known);
 }
 
 /* ---- the whole node ---- */

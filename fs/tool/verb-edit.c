@@ -6,7 +6,6 @@
  */
 #include "tool.h"
 
-#include <ftw.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +19,7 @@ enum { JUDGED_SAME = 10, JUDGED_CHANGED, JUDGED_REFUSED };
 struct edit {
         const struct lkg_tool *tool;
         const char *name;
-        struct lkg_tool_node node;
+        struct lkg_tool_node *node;
         const struct lkg_config_component *component;
         const char *copy, *judged, *dropins; /* paths: the editor's file, JUDGED, the drop-in directory */
         int dropins_fd, judged_fd;
@@ -35,31 +34,11 @@ _Noreturn static void fail(const struct edit *edit, const char *what, int r)
         lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s: %s", what, strerror(-r));
 }
 
-/* ---- the private directory: it goes when the process ends, and not with one that judges ---- */
-
-static const char *private_directory;
-static pid_t its_owner;
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-        (void)st;
-        (void)type;
-        (void)ftw;
-        (void)remove(path);
-        return 0;
-}
-
-static void remove_private(void)
-{
-        if (getpid() == its_owner)
-                (void)nftw(private_directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 /* A new drop-in begins with what every one needs. */
 static void write_copy(const struct edit *edit)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_closep) int fd = open(private_directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int fd = open(lkg_tool_directory(), O_PATH | O_DIRECTORY | O_CLOEXEC);
         const struct lkg_config_component *k = edit->component;
         struct lkg_error err = { 0 };
         bool proxy = strcmp(k->kind, "KubeProxyConfiguration") == 0 || strcmp(k->name, "kube-proxy") == 0;
@@ -83,14 +62,10 @@ static void write_copy(const struct edit *edit)
 
 static void make_directory(struct edit *edit)
 {
-        const char *tmp = getenv("TMPDIR");
-        char *path = lkg_tool_format("%s/lkgfs-edit-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        const char *path = lkg_tool_directory();
 
-        if (!mkdtemp(path))
+        if (!path)
                 fail(edit, "temporary directory", -errno);
-        private_directory = path;
-        its_owner = getpid();
-        (void)atexit(remove_private);
         edit->copy = lkg_tool_format("%s/%s", path, edit->name);
         edit->judged = lkg_tool_format("%s/" JUDGED, path);
         if (mkdir(edit->judged, 0700) < 0)
@@ -130,7 +105,7 @@ static void open_dropins(struct edit *edit)
         if (!*path)
                 lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s has no drop-in directory",
                              edit->component->name);
-        edit->dropins = *path == '/' ? path : lkg_tool_format("%s/%s", edit->node.source_path, path);
+        edit->dropins = *path == '/' ? path : lkg_tool_format("%s/%s", edit->node->source_path, path);
         edit->dropins_fd = open(edit->dropins, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (edit->dropins_fd < 0)
                 fail(edit, edit->dropins, -errno);
@@ -184,7 +159,8 @@ static char *read_copy(const struct edit *edit, size_t *ret_size)
 
 /* ---- judging, in a child ---- */
 
-static int judge_one(const struct edit *edit, const struct lkg_tool_node *node, struct lkg_tool_sources *ret)
+static int judge_one(const struct edit *edit, const struct lkg_tool_node *node,
+                     struct lkg_tool_sources **ret)
 {
         const struct lkg_config_component *component;
         int status = lkg_tool_node_component(edit->tool, node, &component);
@@ -227,23 +203,22 @@ static int show_difference(const struct edit *edit, const struct lkg_candidate *
 
 static int judge_in_child(const struct edit *edit)
 {
-        LKG_CLEANUP(lkg_tool_node_close) struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources before = { .dirfd = AT_FDCWD };
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources after = { .dirfd = AT_FDCWD };
+        struct lkg_tool_sources *before, *after;
+        struct lkg_tool_node *node;
         int status = lkg_tool_node_open(edit->tool, &node);
 
         if (status == LKG_TOOL_OK)
-                status = judge_one(edit, &node, &before);
+                status = judge_one(edit, node, &before);
         if (status != LKG_TOOL_OK)
                 return status;
-        cover_dropins(edit, &node);
-        status = judge_one(edit, &node, &after);
+        cover_dropins(edit, node);
+        status = judge_one(edit, node, &after);
         if (status != LKG_TOOL_OK)
                 return status;
-        lkg_tool_print_findings(edit->tool, STDOUT_FILENO, &after.candidate->report);
-        if (after.candidate->state != LKG_CANDIDATE_VALID)
+        lkg_tool_print_findings(edit->tool, STDOUT_FILENO, &after->candidate->report);
+        if (after->candidate->state != LKG_CANDIDATE_VALID)
                 return JUDGED_REFUSED;
-        return show_difference(edit, before.candidate, after.candidate);
+        return show_difference(edit, before->candidate, after->candidate);
 }
 
 /* Return: JUDGED_.... What cannot be judged ends the verb, after a message. */
@@ -450,7 +425,6 @@ int lkg_verb_edit(const struct lkg_tool *tool)
 {
         struct edit edit = { .tool = tool,
                              .name = tool->n_words ? tool->words[0] : "50-local.conf",
-                             .node = LKG_TOOL_NODE_INIT,
                              .dropins_fd = -EBADF,
                              .judged_fd = -EBADF };
         int status;
@@ -465,14 +439,14 @@ int lkg_verb_edit(const struct lkg_tool *tool)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED,
                                      "only root can judge this node; run it with sudo");
         status = lkg_tool_node_read(tool, &edit.node);
-        lkg_tool_print_findings(tool, STDERR_FILENO, &edit.node.report);
+        if (status != LKG_TOOL_FAILED)
+                lkg_tool_print_findings(tool, STDERR_FILENO, &edit.node->report);
         if (status == LKG_TOOL_OK)
-                status = lkg_tool_node_component(tool, &edit.node, &edit.component);
+                status = lkg_tool_node_component(tool, edit.node, &edit.component);
         if (status == LKG_TOOL_OK) {
                 open_dropins(&edit);
                 make_directory(&edit);
                 status = converse(&edit);
         }
-        lkg_tool_node_close(&edit.node);
         return status;
 }

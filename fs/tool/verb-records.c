@@ -273,28 +273,27 @@ int lkg_verb_drift(const struct lkg_tool *tool)
                                                      { "SERVED", "served" } };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_view view = lkg_view_open(tool, true);
-        LKG_CLEANUP(lkg_known_deinit) struct lkg_known known = { 0 };
+        const struct lkg_known *known = lkg_known_read(&view);
         struct lkg_value *map;
         unsigned long unseen;
         int status;
 
-        lkg_known_read(&view, &known);
-        if (known.drift_error < 0)
+        if (known->drift_error < 0)
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/status/%s/drift': %s", view.root, view.component,
-                             strerror(-known.drift_error));
-        unseen = lkg_known_unseen(&known);
-        status = lkg_value_size(known.drift) ? LKG_TOOL_DIFFERENT : unseen ? LKG_TOOL_FAILED : LKG_TOOL_OK;
+                             strerror(-known->drift_error));
+        unseen = lkg_known_unseen(known);
+        status = lkg_value_size(known->drift) ? LKG_TOOL_DIFFERENT : unseen ? LKG_TOOL_FAILED : LKG_TOOL_OK;
         if (lkg_tool_structured(tool)) {
                 map = lkg_tool_texts(lkg_tool_document(), "component", view.component, NULL);
                 if (unseen)
                         lkg_tool_map_number(map, "unseenProcess", unseen);
-                lkg_tool_map_value(map, "fields", known.drift);
+                lkg_tool_map_value(map, "fields", known->drift);
                 return lkg_tool_print_map(tool, map, status);
         }
         if (unseen)
                 return lkg_tool_fail(tool, status, "%s " LKG_UNSEEN, view.component, unseen);
-        if (lkg_value_size(known.drift))
-                lkg_tool_put_table(known.drift, columns, LKG_ARRAY_SIZE(columns), &buf);
+        if (lkg_value_size(known->drift))
+                lkg_tool_put_table(known->drift, columns, LKG_ARRAY_SIZE(columns), &buf);
         return lkg_tool_print(&buf, status);
 }
 

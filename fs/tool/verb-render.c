@@ -57,14 +57,14 @@ static int print_effective(const struct lkg_tool *tool, const struct lkg_value *
 
 int lkg_verb_render(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        struct lkg_tool_sources *sources;
         const struct lkg_candidate *candidate;
         int r;
 
         r = lkg_tool_sources_load(tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;
-        candidate = sources.candidate;
+        candidate = sources->candidate;
         lkg_tool_print_findings(tool, STDERR_FILENO, &candidate->report);
         if (candidate->state == LKG_CANDIDATE_NONE)
                 return lkg_tool_no_document(tool);

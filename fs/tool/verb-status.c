@@ -16,20 +16,20 @@ enum rank { RANK_FALSE, RANK_UNKNOWN, RANK_FINDINGS, RANK_GOOD };
 
 struct facts {
         struct lkg_view view; /* of one component */
-        struct lkg_known known;
+        const struct lkg_known *known;
         size_t lines[_LKG_SEVERITY_MAX]; /* how many findings of each kind may be shown */
         enum rank rank;
 };
 
 static const char *text_of(const struct facts *facts, const char *file)
 {
-        return lkg_known_text(&facts->known, file);
+        return lkg_known_text(facts->known, file);
 }
 
 static enum rank rank_of(const struct facts *facts)
 {
         const char *condition = text_of(facts, "condition");
-        const size_t *n = facts->known.findings.n_severity;
+        const size_t *n = facts->known->findings.n_severity;
 
         if (strncmp(condition, "False", 5) == 0)
                 return RANK_FALSE;
@@ -43,7 +43,7 @@ static enum rank rank_of(const struct facts *facts)
 /* Used if no document of this node is wrong. NULL: there is nothing to do. */
 static const char *next_remote(const struct facts *facts)
 {
-        const struct lkg_known *known = &facts->known;
+        const struct lkg_known *known = facts->known;
         const char *trial = lkg_known_trial_next(known, facts->view.component);
 
         if (trial)
@@ -60,13 +60,13 @@ static const char *next_remote(const struct facts *facts)
 
 static bool is_wrong_here(const struct facts *facts)
 {
-        return !facts->known.assigned_mark && facts->known.findings.n_severity[LKG_ERROR];
+        return !facts->known->assigned_mark && facts->known->findings.n_severity[LKG_ERROR];
 }
 
 /* With the code of the first error. */
 static const char *next_wrong(const struct facts *facts)
 {
-        const struct lkg_report *findings = &facts->known.findings;
+        const struct lkg_report *findings = &facts->known->findings;
         static const char words[] =
                 "correct the files that the findings name; corrections take effect when saved";
 
@@ -101,7 +101,7 @@ static bool ends_often(const struct lkg_processes *processes)
 /* One line. Nothing is served before a hold ends, so that comes first. A warning may be about the hold itself. */
 static const char *next_of(const struct facts *facts)
 {
-        const struct lkg_known *known = &facts->known;
+        const struct lkg_known *known = facts->known;
         const char *advice = missing_advice(&known->processes),
                    *hold = lkg_known_hold_next(known, facts->view.component), *wrong = next_wrong(facts);
 
@@ -128,12 +128,12 @@ static void append_counts(const struct facts *facts, struct lkg_buf *buf)
 {
         bool any = false;
 
-        if (facts->known.findings_hidden) {
+        if (facts->known->findings_hidden) {
                 lkg_buf_puts(buf, "only root may read them");
                 return;
         }
         for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
-                size_t n = facts->known.findings.n_severity[s];
+                size_t n = facts->known->findings.n_severity[s];
 
                 if (n == 0)
                         continue;
@@ -162,7 +162,7 @@ static void append_some(const struct lkg_report *findings, enum lkg_severity sev
 /* The worst first: errors and warnings before notes; notes only on request. */
 static void append_findings(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)
 {
-        const struct lkg_report *findings = &facts->known.findings;
+        const struct lkg_report *findings = &facts->known->findings;
         size_t left = findings->n_dropped, notes = findings->n_severity[LKG_NOTE];
 
         for (int s = 0; s <= (all ? LKG_NOTE : LKG_WARNING); s++) {
@@ -188,7 +188,7 @@ static void share_lines(struct facts *facts, size_t n, bool all)
         for (int round = 0; round < 2; round++)
                 for (int s = 0; s <= (all ? LKG_NOTE : LKG_WARNING); s++)
                         for (size_t i = 0; i < n; i++) {
-                                const size_t *n_severity = facts[i].known.findings.n_severity;
+                                const size_t *n_severity = facts[i].known->findings.n_severity;
                                 bool worst = s == LKG_ERROR || !n_severity[LKG_ERROR];
                                 size_t want = n_severity[s] - facts[i].lines[s];
 
@@ -334,7 +334,7 @@ static struct lkg_value *map_component(const struct facts *facts)
                 { "assigned", "assigned" },    { "error", "error" },
                 { "last-error", "lastError" }, { "last-known-good", "lastKnownGood" },
         };
-        const struct lkg_known *known = &facts->known;
+        const struct lkg_known *known = facts->known;
         struct lkg_value *map = lkg_tool_map();
 
         lkg_tool_texts(map, "name", facts->view.component, "servedSince",
@@ -386,7 +386,7 @@ static const char lines[] =
 /* What only people are shown. */
 static void map_words(const struct facts *facts, struct lkg_value *map)
 {
-        const struct lkg_known *known = &facts->known;
+        const struct lkg_known *known = facts->known;
         const char *sha256 = text_of(facts, "sha256"), *state = lkg_tool_word(known->trial, "state"),
                    *try = lkg_known_try(known);
         const struct lkg_value *trial = lkg_map_get_map(map, "trial");
@@ -413,7 +413,7 @@ static void text_component(const struct facts *facts, bool colour, bool all, str
                                                     [RANK_FINDINGS] = LKG_WARNING,
                                                     [RANK_GOOD] = LKG_NOTE };
         struct lkg_value *map = map_component(facts);
-        const struct lkg_known *known = &facts->known;
+        const struct lkg_known *known = facts->known;
         const char *condition = text_of(facts, "condition"), *error = text_of(facts, "error"),
                    *last_error = text_of(facts, "last-error");
 
@@ -455,8 +455,8 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
         qsort(facts, n, sizeof(*facts), by_rank);
         share_lines(facts, n, tool->options.all);
         for (size_t i = 0; i < n; i++)
-                if (facts[i].rank <= RANK_UNKNOWN || lkg_processes_missing(&facts[i].known.processes) ||
-                    ends_often(&facts[i].known.processes))
+                if (facts[i].rank <= RANK_UNKNOWN || lkg_processes_missing(&facts[i].known->processes) ||
+                    ends_often(&facts[i].known->processes))
                         status = LKG_TOOL_DIFFERENT;
         if (!lkg_tool_structured(tool)) {
                 for (size_t i = 0; i < n; i++)
@@ -485,16 +485,12 @@ int lkg_verb_status(const struct lkg_tool *tool)
                 r = lkg_view_components(&view, &names);
         if (r < 0)
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/status': %s", view.root, strerror(-r));
-        facts = lkg_must(calloc(names.n_items + 1, sizeof(*facts)));
+        facts = lkg_tool_keep(calloc(names.n_items + 1, sizeof(*facts)));
         for (size_t i = 0; i < names.n_items; i++) {
                 facts[i].view = view;
                 facts[i].view.component = names.items[i];
-                lkg_known_read(&facts[i].view, &facts[i].known);
+                facts[i].known = lkg_known_read(&facts[i].view);
                 facts[i].rank = rank_of(&facts[i]);
         }
-        r = print_facts(tool, &view, facts, names.n_items);
-        for (size_t i = 0; i < names.n_items; i++)
-                lkg_known_deinit(&facts[i].known);
-        free(facts);
-        return r;
+        return print_facts(tool, &view, facts, names.n_items);
 }
