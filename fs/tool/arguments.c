@@ -387,19 +387,6 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
         return check_words(tool, message);
 }
 
-int lkg_tool_check_release(const struct lkg_tool *tool)
-{
-        const struct lkg_tool_options *options = &tool->options;
-        char first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
-
-        if ((options->release && !lkg_release_has_tables(options->release)) ||
-            (options->runs && !lkg_release_has_tables(options->runs)))
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--release: there are tables for %s to %s only",
-                                     lkg_release_text(LKG_RELEASE_MIN, first),
-                                     lkg_release_text(LKG_RELEASE_MAX, last));
-        return LKG_TOOL_OK;
-}
-
 /* ---- for the completion and help ---- */
 
 bool lkg_tool_option_shown(const struct lkg_tool_option *row, unsigned bits)

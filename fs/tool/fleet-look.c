@@ -22,7 +22,7 @@ const char *lkg_fleet_state_name(enum lkg_fleet_state state)
 
 void lkg_fleet_deinit(struct lkg_fleet *fleet)
 {
-        lkg_ledger_deinit(&fleet->ledger);
+        lkg_ledger_deinit(&fleet->slots.ledger);
         free(fleet->nodes);
 }
 
@@ -58,18 +58,11 @@ int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *ob
                 return r;
         lkg_rollout_id_of(&source, &fleet->id);
         lkg_rollout_decide(&configmap, "", &fleet->rollout);
-        lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
+        lkg_ledger_count(&fleet->slots.ledger, fleet->id.hash, &fleet->counts);
         return 0;
 }
 
 /* ---- the slots ---- */
-
-static void begin_slots(struct lkg_fleet *fleet)
-{
-        lkg_ledger_deinit(&fleet->ledger);
-        fleet->ledger = (struct lkg_ledger){ .items = NULL };
-        fleet->n_no_slots = 0;
-}
 
 void lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list)
 {
@@ -82,19 +75,19 @@ void lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list)
                 struct lkg_error wrong = { 0 };
 
                 if (lkg_value_type(item) != LKG_MAP ||
-                    lkg_slot_read(fleet->slot_kind, item, &slot, &wrong) < 0)
-                        fleet->n_no_slots++;
+                    lkg_slot_read(fleet->slots.kind, item, &slot, &wrong) < 0)
+                        fleet->slots.n_no_slots++;
                 else
-                        lkg_ledger_put(&fleet->ledger, &slot, /* list_version= */ NULL, 0);
+                        lkg_ledger_put(&fleet->slots.ledger, &slot, /* list_version= */ NULL, 0);
         }
-        lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
+        lkg_ledger_count(&fleet->slots.ledger, fleet->id.hash, &fleet->counts);
 }
 
 const struct lkg_rollout_slot *lkg_fleet_find(const struct lkg_fleet *fleet, const char *node,
                                               enum lkg_rollout_slot_state state)
 {
-        for (size_t i = 0; i < fleet->ledger.n_items; i++) {
-                const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];
+        for (size_t i = 0; i < fleet->slots.ledger.n_items; i++) {
+                const struct lkg_rollout_slot *slot = &fleet->slots.ledger.items[i];
 
                 if (slot->state == state && strcmp(slot->hash, fleet->id.hash) == 0 &&
                     strcmp(slot->node, node) == 0)
@@ -191,15 +184,15 @@ void lkg_fleet_settle(struct lkg_fleet *fleet)
 
 static bool has_begun(const struct lkg_fleet *fleet)
 {
-        for (size_t i = 0; i < fleet->ledger.n_items; i++)
-                if (strcmp(fleet->ledger.items[i].hash, fleet->id.hash) == 0)
+        for (size_t i = 0; i < fleet->slots.ledger.n_items; i++)
+                if (strcmp(fleet->slots.ledger.items[i].hash, fleet->id.hash) == 0)
                         return true;
         return false;
 }
 
 bool lkg_fleet_has_slots(const struct lkg_fleet *fleet)
 {
-        return fleet->ledger.n_items + fleet->n_no_slots > 0;
+        return fleet->slots.ledger.n_items + fleet->slots.n_no_slots > 0;
 }
 
 /* Does the node's condition count slots? "waiting for a rollout slot (0 of 5 in trial, 0 done, 0 failed)" is true before the first. */
@@ -253,7 +246,7 @@ enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet)
                 return LKG_FLEET_NO_SLOTS;
         if (is_elsewhere(fleet))
                 return LKG_FLEET_NOT_HERE;
-        if (fleet->ledger.too_many)
+        if (fleet->slots.ledger.too_many)
                 return LKG_FLEET_TOO_MANY;
         if (fleet->counts.n_failed >= lkg_fleet_halting(fleet))
                 return LKG_FLEET_HALTED;
@@ -312,9 +305,15 @@ static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum 
                                              .value = fleet->id.uid,
                                              .limit = LKG_SLOTS_PART };
 
-        fleet->slot_kind = kind;
-        begin_slots(fleet);
+        fleet->slots = (struct lkg_fleet_slots){ .kind = kind };
         return list_all(api, fleet, request, lkg_fleet_take_slots);
+}
+
+static void choose(struct lkg_fleet *fleet, struct lkg_fleet_slots *other)
+{
+        lkg_ledger_deinit(&fleet->slots.ledger);
+        fleet->slots = *other;
+        lkg_ledger_count(&fleet->slots.ledger, fleet->id.hash, &fleet->counts);
 }
 
 /*
@@ -323,25 +322,20 @@ static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum 
  */
 static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        enum lkg_slot_kind first = fleet->slot_kind,
+        enum lkg_slot_kind first = fleet->slots.kind,
                            other = first == LKG_SLOT_LEASE ? LKG_SLOT_CONFIGMAP : LKG_SLOT_LEASE;
-        bool ok = list_slots(api, fleet, first), any = ok && fleet->ledger.n_items > 0;
+        bool ok = list_slots(api, fleet, first), any = ok && fleet->slots.ledger.n_items > 0;
+        struct lkg_fleet_slots found = fleet->slots;
         char words[LKG_API_WORDS_MAX];
-        struct lkg_ledger kept = fleet->ledger;
-        unsigned n_no_slots = fleet->n_no_slots;
 
         if (ok && has_begun(fleet))
                 return true;
         copy(words, sizeof(words), api->words);
-        fleet->ledger = (struct lkg_ledger){ .items = NULL };
         if (list_slots(api, fleet, other) && (has_begun(fleet) || (!any && lkg_fleet_has_slots(fleet)))) {
-                lkg_ledger_deinit(&kept);
+                lkg_ledger_deinit(&found.ledger);
                 return true;
         }
-        begin_slots(fleet);
-        fleet->ledger = kept;
-        fleet->n_no_slots = n_no_slots;
-        fleet->slot_kind = first;
+        choose(fleet, &found);
         copy(api->words, sizeof(api->words), words);
         return ok;
 }
@@ -361,21 +355,15 @@ static void look_for_namespace(struct lkg_fleet_api *api, struct lkg_fleet *flee
 /* What was known stays where there is no answer. */
 bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        LKG_CLEANUP(lkg_ledger_deinit) struct lkg_ledger before = fleet->ledger;
-        bool ok;
+        struct lkg_fleet_slots before = fleet->slots;
 
-        fleet->ledger = (struct lkg_ledger){ .items = NULL };
-        ok = find_slots(api, fleet);
-        if (!ok) {
-                struct lkg_ledger none = fleet->ledger;
-
-                fleet->ledger = before;
-                before = none;
+        if (!find_slots(api, fleet)) {
+                choose(fleet, &before);
+                return false;
         }
-        lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
-        if (ok)
-                look_for_namespace(api, fleet);
-        return ok;
+        lkg_ledger_deinit(&before.ledger);
+        look_for_namespace(api, fleet);
+        return true;
 }
 
 static void look_at_nodes(struct lkg_fleet_api *api, struct lkg_fleet *fleet)

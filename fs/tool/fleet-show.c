@@ -63,7 +63,7 @@ static void put_head(const struct lkg_fleet *fleet, struct lkg_buf *buf)
                                counts->n_done + counts->n_failed + counts->n_held > 0,
                        NULL);
         lkg_tool_map_number(map, "halting", lkg_fleet_halting(fleet));
-        lkg_tool_map_number(map, "ignored", fleet->n_no_slots);
+        lkg_tool_map_number(map, "ignored", fleet->slots.n_no_slots);
         lkg_tool_fill(text, map, /* html= */ false, buf);
 }
 
@@ -84,8 +84,8 @@ static void add_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state
 {
         bool failed = state == LKG_SLOT_FAILED;
 
-        for (size_t i = 0; i < fleet->ledger.n_items; i++) {
-                const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];
+        for (size_t i = 0; i < fleet->slots.ledger.n_items; i++) {
+                const struct lkg_rollout_slot *slot = &fleet->slots.ledger.items[i];
                 uint64_t since_ns = failed ? slot->renewed_ns : slot->since_ns;
                 char age[LKG_AGE_MAX];
                 struct lkg_value *row;
@@ -115,17 +115,6 @@ static void add_waiting(const struct lkg_fleet *fleet, struct lkg_value *rows)
                 }
 }
 
-/* Since when, so that nobody takes the figures of an hour ago for those of now. */
-static void put_trouble(const struct lkg_fleet *fleet, const char *trouble, struct lkg_buf *buf)
-{
-        char time[21];
-
-        lkg_format_rfc3339(fleet->looked_ns, time);
-        lkg_buf_printf(buf, "this is old, of %s: ", time);
-        lkg_tool_put_clean(buf, trouble);
-        lkg_buf_putc(buf, '\n');
-}
-
 void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *trouble, struct lkg_buf *buf)
 {
         static const struct lkg_column columns[] = { { "NODE", "node", 0, 40 },
@@ -134,10 +123,13 @@ void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *
                                                      { "FOR", "for", 7 },
                                                      { "WHY", "why" } };
         struct lkg_value *rows = lkg_tool_list();
+        char time[21];
 
         put_head(fleet, buf);
-        if (*trouble)
-                put_trouble(fleet, trouble, buf);
+        if (*trouble) { /* since when, so that nobody takes the figures of an hour ago for those of now */
+                lkg_format_rfc3339(fleet->looked_ns, time);
+                lkg_buf_printf(buf, "this is old, of %s: %s\n", time, lkg_tool_clean(trouble));
+        }
         add_slots(fleet, LKG_SLOT_FAILED, now_ns, rows);
         add_slots(fleet, LKG_SLOT_HELD, now_ns, rows);
         add_waiting(fleet, rows);
@@ -177,9 +169,9 @@ static void map_lists(const struct lkg_fleet *fleet, struct lkg_value *ret)
         struct lkg_value *slots = lkg_tool_map_list(ret, "slots"),
                          *waiting = fleet->knows_nodes ? lkg_tool_map_list(ret, "waitingNodes") : NULL;
 
-        for (size_t i = 0; i < fleet->ledger.n_items; i++)
-                if (strcmp(fleet->ledger.items[i].hash, fleet->id.hash) == 0)
-                        lkg_tool_append(slots, map_slot(&fleet->ledger.items[i]));
+        for (size_t i = 0; i < fleet->slots.ledger.n_items; i++)
+                if (strcmp(fleet->slots.ledger.items[i].hash, fleet->id.hash) == 0)
+                        lkg_tool_append(slots, map_slot(&fleet->slots.ledger.items[i]));
         for (size_t i = 0; waiting && i < fleet->n_nodes; i++)
                 if (fleet->nodes[i].waits)
                         lkg_tool_append(waiting, lkg_tool_texts(lkg_tool_map(), "node", fleet->nodes[i].name,

@@ -72,15 +72,20 @@ struct lkg_fleet_node {
         char words[LKG_SLOT_REASON_MAX]; /* the reason of that condition; "" = none */
 };
 
+/* What a look at one kind of slots has found. */
+struct lkg_fleet_slots {
+        enum lkg_slot_kind kind;
+        struct lkg_ledger ledger; /* of all contents of the ConfigMap; LKG_SLOT_FREE etc. */
+        unsigned n_no_slots;      /* objects there that are no slots */
+};
+
 struct lkg_fleet {
         struct lkg_reference reference; /* what the operator asked for */
         const char *slot_namespace;     /* borrowed */
-        enum lkg_slot_kind slot_kind;   /* that of the slots that are there */
         struct lkg_rollout_id id;
         struct lkg_rollout rollout; /* what the annotations say; the bucket is nobody's */
-        struct lkg_ledger ledger;   /* of all contents of the ConfigMap; LKG_SLOT_FREE etc. */
+        struct lkg_fleet_slots slots;
         struct lkg_slot_counts counts;
-        unsigned n_no_slots;       /* objects there that are no slots */
         bool lacks_slot_namespace; /* there is no such namespace; false also if nobody may tell */
         uint64_t looked_ns;        /* wall time of the last look that was complete; 0 = none yet */
         struct lkg_fleet_node *nodes;

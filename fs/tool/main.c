@@ -15,26 +15,25 @@ static int print_help(const struct lkg_tool *tool)
         return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
-static int print_version(void)
+/* Are there tables for what --release names? */
+static int check_release(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        const struct lkg_tool_options *options = &tool->options;
+        char first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
 
-        lkg_buf_puts(&buf, "lkgfs " LKG_VERSION "\n");
-        return lkg_tool_print(&buf, LKG_TOOL_OK);
-}
-
-/* A gate has two results; a mount that hangs does not serve. */
-static int guarded(const struct lkg_tool *tool)
-{
-        int status = lkg_tool_guard(tool);
-
-        return tool->verb->run == lkg_verb_gate && status != LKG_TOOL_OK ? LKG_TOOL_DIFFERENT : status;
+        if ((options->release && !lkg_release_has_tables(options->release)) ||
+            (options->runs && !lkg_release_has_tables(options->runs)))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--release: there are tables for %s to %s only",
+                                     lkg_release_text(LKG_RELEASE_MIN, first),
+                                     lkg_release_text(LKG_RELEASE_MAX, last));
+        return LKG_TOOL_OK;
 }
 
 int main(int argc, char **argv)
 {
         struct lkg_tool tool;
         char message[512];
+        int status;
 
         lkg_at_no_memory(lkg_tool_no_memory);
         if (argc > 1 && strcmp(argv[1], "--complete") == 0)
@@ -46,20 +45,22 @@ int main(int argc, char **argv)
                 return LKG_TOOL_USAGE;
         }
         if (tool.options.version)
-                return print_version();
+                return lkg_tool_print_text("lkgfs " LKG_VERSION "\n", LKG_TOOL_OK);
         if (tool.options.help)
                 return print_help(&tool);
         if (!tool.verb) {
                 (void)lkg_tool_fail(&tool, LKG_TOOL_USAGE, "which verb? `lkgfs --help` lists them");
                 return LKG_TOOL_USAGE;
         }
-        if (lkg_tool_check_release(&tool) != LKG_TOOL_OK)
+        if (check_release(&tool) != LKG_TOOL_OK)
                 return LKG_TOOL_USAGE;
         if (lkg_rollout_is_of_fleet(&tool))
                 return tool.verb->run(&tool);
         if (tool.options.watch)
                 return lkg_tool_watch(&tool);
-        if (tool.verb->limit_s && !lkg_tool_has_sources(&tool))
-                return guarded(&tool);
-        return tool.verb->run(&tool);
+        if (!tool.verb->limit_s || lkg_tool_has_sources(&tool))
+                return tool.verb->run(&tool);
+        status = lkg_tool_guard(&tool);
+        /* A gate has two results; a mount that hangs does not serve. */
+        return tool.verb->run == lkg_verb_gate && status != LKG_TOOL_OK ? LKG_TOOL_DIFFERENT : status;
 }

@@ -123,7 +123,6 @@ static void put_problems(const struct lkg_parts *parts, struct lkg_value *tree)
         for (int s = 0; s < _LKG_SEVERITY_MAX; s++)
                 add_doctor(tree, (enum lkg_severity)s, &problems);
         lkg_tool_map_number(tree, "nProblems", n[LKG_ERROR] + n[LKG_WARNING]);
-        lkg_tool_map_bool(tree, "several", n[LKG_ERROR] + n[LKG_WARNING] > 1);
         lkg_tool_map_number(tree, "nErrors", n[LKG_ERROR]);
         lkg_tool_map_number(tree, "nWarnings", n[LKG_WARNING]);
 }
@@ -142,7 +141,6 @@ static void add_group(struct lkg_value *groups, const struct lkg_value *json, in
                                 lkg_tool_append(items, item);
         lkg_tool_map_bool(group, "folded", from == LKG_NOTE);
         lkg_tool_map_number(group, "n", lkg_value_size(items));
-        lkg_tool_map_bool(group, "several", lkg_value_size(items) > 1);
         if (lkg_value_size(items))
                 lkg_tool_append(groups, group);
 }
@@ -246,9 +244,7 @@ static size_t count_layer(struct lkg_value *legend, const char *name, size_t fie
                 put_letters(layer, i);
                 lkg_tool_append(legend, layer);
         }
-        fields += lkg_record_number(layer, "n", 0);
-        lkg_tool_map_number(layer, "n", fields);
-        lkg_tool_map_bool(layer, "one", fields == 1);
+        lkg_tool_map_number(layer, "n", fields + lkg_record_number(layer, "n", 0));
         return i;
 }
 

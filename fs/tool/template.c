@@ -9,6 +9,7 @@
  *     {{?name}} {{/}}   once if there is something, which may be a list with items
  *     {{!name}} {{/}}   once if there is nothing
  *     {{,}}             ", ", except in the first item
+ *     {{name:s}}        "s", unless it is 1
  *     {{name:prose}}    in a page: what stands between two ` becomes code; likewise {{name:time}}, {{name:diff}}
  *
  * Values come from files that anybody may have written. So nothing gets out of here unescaped: a page shows markup as text, and what
@@ -119,6 +120,8 @@ static void put_value(const struct filling *f, const struct lkg_value *value, co
 {
         const char *text = value ? lkg_value_text(value, NULL) : "";
 
+        if (way && strcmp(way, "s") == 0)
+                text = strcmp(text, "1") == 0 ? "" : "s";
         if (!f->html) {
                 lkg_tool_put_clean(f->buf, text);
                 return;

@@ -216,8 +216,6 @@ void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf);
  * Return: 0; -EINVAL with @message set.
  */
 int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512]);
-/** lkg_tool_check_release() - are there tables for what --release names? Return: LKG_TOOL_OK; LKG_TOOL_USAGE after a message. */
-int lkg_tool_check_release(const struct lkg_tool *tool);
 
 /* ---- how a verb runs: run.c ---- */
 

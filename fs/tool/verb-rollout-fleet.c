@@ -51,16 +51,6 @@ static int status_of(const struct lkg_fleet *fleet)
         return stands ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
 }
 
-static int print(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
-        if (lkg_tool_structured(tool))
-                return lkg_tool_print_map(tool, lkg_fleet_map(fleet), status_of(fleet));
-        lkg_fleet_show(fleet, lkg_realtime_ns(), "", &buf);
-        return lkg_tool_print(&buf, status_of(fleet));
-}
-
 /* ---- the annotation ---- */
 
 static void put_annotation(const char *value, struct lkg_json *json)
@@ -97,12 +87,7 @@ static bool annotate(const struct lkg_tool *tool, struct lkg_fleet_api *api, str
 /* What has been done is said at once, even if the rest fails. */
 static int say(const char *what, const char *words)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
-        lkg_buf_puts(&buf, what);
-        lkg_tool_put_clean(&buf, words);
-        lkg_buf_putc(&buf, '\n');
-        return lkg_tool_print(&buf, LKG_TOOL_OK);
+        return lkg_tool_print_text(lkg_tool_format("%s%s\n", what, lkg_tool_clean(words)), LKG_TOOL_OK);
 }
 
 /* Counts of a wrong namespace are all 0. */
@@ -142,8 +127,8 @@ _Noreturn static void no_such_failure(const struct lkg_tool *tool, const struct 
 {
         struct lkg_strings failed = { 0 };
 
-        for (size_t i = 0; i < fleet->ledger.n_items; i++) {
-                const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];
+        for (size_t i = 0; i < fleet->slots.ledger.n_items; i++) {
+                const struct lkg_rollout_slot *slot = &fleet->slots.ledger.items[i];
 
                 if (slot->state == LKG_SLOT_FAILED && strcmp(slot->hash, fleet->id.hash) == 0)
                         lkg_tool_add_word(&failed, slot->node);
@@ -158,7 +143,7 @@ static bool write_slot(struct lkg_fleet_api *api, const struct lkg_fleet *fleet,
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         char name[LKG_SLOT_HASH + 8];
-        const struct lkg_slot_format *format = lkg_slot_format(fleet->slot_kind);
+        const struct lkg_slot_format *format = lkg_slot_format(fleet->slots.kind);
         const struct lkg_resource resource = { .group_version = format->group_version,
                                                .plural = format->plural,
                                                .kind = format->kind,
@@ -166,7 +151,7 @@ static bool write_slot(struct lkg_fleet_api *api, const struct lkg_fleet *fleet,
                                                .name = name };
 
         lkg_slot_name(slot, name);
-        lkg_slot_write(fleet->slot_kind, slot, &fleet->id, fleet->slot_namespace, &json);
+        lkg_slot_write(fleet->slots.kind, slot, &fleet->id, fleet->slot_namespace, &json);
         return lkg_fleet_send(api, &resource, "update", &json);
 }
 
@@ -226,17 +211,6 @@ static int change(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
 /* ---- live ---- */
 
 /* A terminal sees ages grow; anything else gets a new table when something else has changed. */
-static int show_screen(const struct lkg_tool *tool, const struct lkg_fleet *fleet, const char *trouble,
-                       char **shown)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf ageless = LKG_BUF_INIT;
-
-        lkg_fleet_show(fleet, lkg_realtime_ns(), trouble, &text);
-        lkg_fleet_show(fleet, 0, trouble, &ageless);
-        return lkg_screen_show(tool, shown, lkg_buf_text(&text), lkg_buf_text(&ageless));
-}
-
 static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
         static const struct timespec pause = { .tv_sec = (time_t)(PAUSE_NS / LKG_NSEC_PER_SEC) };
@@ -247,9 +221,13 @@ static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
         int r;
 
         for (;;) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf ageless = LKG_BUF_INIT;
                 bool nodes = lkg_boottime_ns() >= nodes_ns + NODES_PAUSE_NS;
 
-                r = show_screen(tool, fleet, trouble, &shown);
+                lkg_fleet_show(fleet, lkg_realtime_ns(), trouble, &text);
+                lkg_fleet_show(fleet, 0, trouble, &ageless);
+                r = lkg_screen_show(tool, &shown, lkg_buf_text(&text), lkg_buf_text(&ageless));
                 if (r != LKG_TOOL_OK)
                         return r;
                 lkg_tool_let_go(kept);
@@ -262,13 +240,18 @@ static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
 
 static int look_and_act(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
         if (has_change(tool)) /* no look: what halts must not wait for an answer that may be refused */
                 return change(tool, api, fleet);
         if (!lkg_fleet_look(api, fleet, /* nodes= */ true))
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", api->words);
-        if (!lkg_tool_structured(tool) && (tool->options.watch || isatty(STDOUT_FILENO) == 1))
+        if (lkg_tool_structured(tool))
+                return lkg_tool_print_map(tool, lkg_fleet_map(fleet), status_of(fleet));
+        if (tool->options.watch || isatty(STDOUT_FILENO) == 1)
                 return follow(tool, api, fleet);
-        return print(tool, fleet);
+        lkg_fleet_show(fleet, lkg_realtime_ns(), "", &buf);
+        return lkg_tool_print(&buf, status_of(fleet));
 }
 
 int lkg_verb_rollout_of_fleet(const struct lkg_tool *tool)

@@ -376,9 +376,9 @@ static const char lines[] =
         "{{#lastKnownGood}}  last good {{.}}\n{{/}}"
         "{{?trying}}  trial     {{trial/state}}{{#trial/started}} since {{.}}{{/}}"
         "{{?onTrial}}{{#trial/deadline}} until {{.}}{{/}}{{/}}"
-        "{{?hasStarts}}, {{trial/priorStarts}} start{{!oneStart}}s{{/}}{{/}}"
+        "{{?hasStarts}}, {{trial/priorStarts}} start{{trial/priorStarts:s}}{{/}}"
         "{{?hasThreshold}}, threshold {{trial/threshold}}{{/}}\n{{/}}"
-        "{{?bad}}  bad       {{bad}} configuration{{!oneBad}}s{{/}}{{?assignedBad}}, the assigned one "
+        "{{?bad}}  bad       {{bad}} configuration{{bad:s}}{{?assignedBad}}, the assigned one "
         "too{{/}} "
         "(`lkgfs bad`)\n{{/}}"
         "{{/}}";
@@ -400,10 +400,9 @@ static void map_words(const struct facts *facts, struct lkg_value *map)
         lkg_tool_bools(map, "held", lkg_known_mode(known) != NULL, "tried", strcmp(try, "running") == 0,
                        "armed", strcmp(try, "armed") == 0, "dynamic", lkg_known_dynamic(known), "trying",
                        *state && strcmp(state, "idle") != 0, "onTrial", lkg_known_on_trial(known),
-                       "hasStarts", trial && lkg_map_get(trial, "priorStarts"), "oneStart",
-                       trial && lkg_record_number(trial, "priorStarts", 0) == 1, "hasThreshold",
-                       trial && lkg_map_get(trial, "threshold"), "oneBad", known->marks.n_items == 1,
-                       "assignedBad", known->assigned_mark != NULL, NULL);
+                       "hasStarts", trial && lkg_map_get(trial, "priorStarts"), "hasThreshold",
+                       trial && lkg_map_get(trial, "threshold"), "assignedBad", known->assigned_mark != NULL,
+                       NULL);
 }
 
 static void text_component(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)

@@ -268,7 +268,7 @@ TEST_WITH(test_slots_that_are_not_here, set_up, tear_down)
         assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_STOPPED);
         /* what the node says may be about the content before this one, whose slots are here */
         assert_int_equal(take_configmap(f, LIMITS), 0);
-        f->fleet.n_no_slots = 1;
+        f->fleet.slots.n_no_slots = 1;
         assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NOT_BEGUN);
 }
 
@@ -327,7 +327,7 @@ TEST_WITH(test_hostile_objects, set_up, tear_down)
                  "2Jb");
         lkg_buf_puts(&list, ", {\"metadata\": {\"name\": \"x\"}, \"data\": {}}, 5");
         take_slots(f, &list);
-        assert_int_equal(f->fleet.n_no_slots, 2);
+        assert_int_equal(f->fleet.slots.n_no_slots, 2);
         assert_null(strstr(shown(f), "\xc2\x9b"));
         assert_non_null(strstr(shown(f), "ignored    2 objects in lkgfs-rollout that are no slots\n"));
         put_node(&list, "worker-3", "kube-system/node-config", "waiting for a rollout slot");
