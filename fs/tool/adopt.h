@@ -2,8 +2,8 @@
 /*
  * Adopting a node: which installer made it, what has to be written for lkgfs, and the way back.
  *
- * profiles.c has the installers as data, adopt-look.c recognises one, adopt-plan.c lists the files, adopt-judge.c compares what
- * the component reads before and after, adopt-files.c writes the files and undoes them by the record in /etc/lkgfs.
+ * profiles.c has the installers as data, adopt-node.c recognises one, lists the files and compares what the component reads before
+ * and after, adopt-files.c writes the files and undoes them by the record in /etc/lkgfs.
  *
  * All paths are absolute paths of the node; --root puts a directory before them. One thread.
  */
@@ -122,7 +122,6 @@ size_t lkg_plan_find(const struct lkg_adopt_plan *plan, const char *path);
 /** lkg_plan_add_record() - the last that is added, and nearly the first that is made. @text: NULL = that of the plan */
 void lkg_plan_add_record(struct lkg_adopt_plan *plan, const char *text);
 
-/* adopt-judge.c */
 /** lkg_adopt_before() - the effective document of the component without lkgfs. A status after a message. */
 int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret);
 /** lkg_adopt_merge() - what lkgfs would serve by the configuration @text. What cannot be served ends the verb. */
@@ -152,7 +151,7 @@ int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const
 /** lkg_adopt_clean() - remove the copies that lkgfs leaves behind the view. */
 int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
 
-/* adopt-look.c */
+/* systemctl */
 /** lkg_adopt_live() - is this the running node, under systemd? */
 bool lkg_adopt_live(const struct lkg_adopt_node *look);
 /** lkg_adopt_systemctl() - run one command ("enable --now lkgfs.service"), or print it if the node is not live. A status after a message. */

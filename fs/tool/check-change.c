@@ -136,19 +136,6 @@ static bool is_said(const struct lkg_report *report, const struct lkg_finding *f
         return false;
 }
 
-/* Standard input was read a second time as a file of ours. */
-static void name_stdin(const struct lkg_tool_sources *then, struct lkg_report *report)
-{
-        size_t n = then->directory ? strlen(then->directory) : 0;
-
-        for (size_t i = 0; n > 0 && i < report->n_findings; i++) {
-                char *file = report->findings[i].file;
-
-                if (file && strncmp(file, then->directory, n) == 0 && file[n] == '/')
-                        memmove(file, file + n + 1, strlen(file + n + 1) + 1);
-        }
-}
-
 static void keep_new(struct lkg_candidate *then, const struct lkg_candidate *now, unsigned from, unsigned to)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report all = then->report;
@@ -179,8 +166,6 @@ void lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sou
                 return;
         }
         lkg_judge_upgrade(then->judge, now->candidate, &changes, then->changes);
-        name_stdin(then, &now->candidate->report);
-        name_stdin(then, &changes);
         if (tool->options.runs)
                 keep_new(then->candidate, now->candidate, from, tool->options.release);
         lkg_report_append(&then->candidate->report, &changes);

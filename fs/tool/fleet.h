@@ -2,7 +2,7 @@
 /*
  * `lkgfs rollout NAMESPACE/NAME`: a rollout as an operator sees it, from anywhere with a kubeconfig. Nothing here needs a view.
  *
- *     ConfigMap, slots, Nodes ── fleet-look.c ──> struct lkg_fleet ── fleet-show.c ──> table, JSON
+ *     ConfigMap, slots, Nodes ── fleet-look.c ──> struct lkg_fleet ──> table, JSON
  *                   ^                                  │
  *               fleet-api.c <─ verb-rollout-fleet.c <──┘  --halt, --resume, --forgive
  *
@@ -63,7 +63,6 @@ enum lkg_fleet_state {
         LKG_FLEET_NOT_BEGUN, /* no slot has been taken yet */
         LKG_FLEET_QUIET,     /* nothing is on trial, and no node says that it waits */
 };
-const char *lkg_fleet_state_name(enum lkg_fleet_state state); /* "running", "halted", ... */
 
 /* A Node that refers to the ConfigMap. */
 struct lkg_fleet_node {
@@ -135,8 +134,6 @@ bool lkg_fleet_take_answer(struct lkg_fleet_api *api, struct lkg_fleet *fleet);
 bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes);
 /** lkg_fleet_look_at_slots() - for the slots alone, of a ConfigMap that has been taken. Return: as _look(). */
 bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet);
-
-/* ---- showing it: fleet-show.c ---- */
 
 /** lkg_fleet_show() - as a table. @now_ns: wall time; @trouble: why it is not up to date, "" = it is */
 void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *trouble,

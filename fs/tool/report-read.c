@@ -327,34 +327,23 @@ static int read_system(const struct lkg_tool *tool)
 /* ---- the log ---- */
 
 /* The end of --log, from the start of a line. */
-static int read_tail(const char *path)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        char *text = lkg_tool_keep(malloc(LOG_BYTES_MAX + 1));
-        struct stat st;
-        ssize_t n;
-        char *from;
-
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return -errno;
-        n = pread(fd, text, LOG_BYTES_MAX, st.st_size > LOG_BYTES_MAX ? st.st_size - LOG_BYTES_MAX : 0);
-        if (n < 0)
-                return -errno;
-        text[n] = '\0';
-        from = st.st_size > LOG_BYTES_MAX ? strchr(text, '\n') : NULL;
-        from = from ? from + 1 : text;
-        lkg_report_mask_lines(from, strlen(from), &masked);
-        lkg_parts_send("log", masked.data, masked.size, 0, 0);
-        return 0;
-}
-
 static int read_log(const struct lkg_tool *tool)
 {
-        int r = read_tail(tool->options.report.log);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_closep)
+        int fd = open(tool->options.report.log, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        char *text = lkg_tool_keep(calloc(LOG_BYTES_MAX + 1, 1));
+        struct stat st = { 0 };
+        int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+        bool whole = st.st_size <= LOG_BYTES_MAX;
+        const char *from;
 
-        if (r < 0)
-                lkg_parts_send("log", NULL, 0, r, 0);
+        if (r == 0 && pread(fd, text, LOG_BYTES_MAX, whole ? 0 : st.st_size - LOG_BYTES_MAX) < 0)
+                r = -errno;
+        from = whole ? NULL : strchr(text, '\n');
+        from = from ? from + 1 : text;
+        lkg_report_mask_lines(from, strlen(from), &masked);
+        lkg_parts_send("log", masked.data, masked.size, r, 0);
         return LKG_TOOL_OK;
 }
 

@@ -68,5 +68,3 @@ void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret);
 
 /** lkg_report_page() - the whole page: report-page.c. */
 void lkg_report_page(const struct lkg_parts *parts, struct lkg_buf *ret);
-/** lkg_report_timeline() - what happened, the newest first: a list of {time, kind, text, who}, from the tree of the parts. */
-struct lkg_value *lkg_report_timeline(const struct lkg_value *tree);

@@ -46,12 +46,19 @@ static int read_stream(int fd, char **ret, size_t *ret_size)
 
 int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
 {
+        static char *input; /* it is there once, and may be asked for again */
+        static size_t input_size;
         bool in = lkg_tool_is_stdin(path);
         LKG_CLEANUP(lkg_closep) int fd = in ? -EBADF : open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
-        int r = in       ? read_stream(STDIN_FILENO, ret, ret_size)
-                : fd < 0 ? -errno
-                         : read_stream(fd, ret, ret_size);
+        int r = in && input ? 0
+                : in        ? read_stream(STDIN_FILENO, &input, &input_size)
+                : fd < 0    ? -errno
+                            : read_stream(fd, ret, ret_size);
 
+        if (r == 0 && in) {
+                *ret = input;
+                *ret_size = input_size;
+        }
         if (r == 0)
                 return 0;
         return in ? lkg_error_set(err, r, NULL, "read standard input")
@@ -290,18 +297,17 @@ const char *lkg_tool_directory(void)
 
 static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
 {
+        const char *directory = lkg_tool_directory();
         char *data = NULL;
         size_t size;
-        int r = lkg_tool_read_input("-", &data, &size, err);
+        int r = directory ? lkg_tool_read_input("-", &data, &size, err)
+                          : lkg_error_set(err, -errno, NULL, "temporary directory");
 
         if (r < 0)
                 return r;
-        sources->directory = lkg_tool_directory();
-        if (!sources->directory)
-                return lkg_error_set(err, -errno, NULL, "temporary directory");
-        sources->dirfd = open(sources->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        sources->dirfd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (sources->dirfd < 0)
-                return lkg_error_set(err, -errno, NULL, "open '%s'", sources->directory);
+                return lkg_error_set(err, -errno, NULL, "open '%s'", directory);
         return lkg_write_file_atomic(sources->dirfd, "-", data, size, 0600, false, err);
 }
 

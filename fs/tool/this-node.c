@@ -203,37 +203,35 @@ int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node 
         return LKG_TOOL_OK;
 }
 
-int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_node *node,
-                            const struct lkg_config_component **ret)
+const struct lkg_config_component *lkg_tool_node_component(const struct lkg_tool *tool,
+                                                           const struct lkg_tool_node *node)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
         const struct lkg_config *config = node->config;
         const char *wanted = tool->options.component;
+        struct lkg_strings names = { 0 };
 
         for (size_t i = 0; i < config->n_components; i++) {
-                *ret = &config->components[i];
-                if (wanted ? strcmp((*ret)->name, wanted) == 0 : config->n_components == 1)
-                        return LKG_TOOL_OK;
-                lkg_buf_printf(&names, "%s%s", i ? ", " : "", (*ret)->name);
+                if (wanted ? strcmp(config->components[i].name, wanted) == 0 : config->n_components == 1)
+                        return &config->components[i];
+                lkg_tool_add_word(&names, config->components[i].name);
         }
         if (config->n_components == 0)
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "'%s' has no component",
-                                     lkg_tool_node_path(tool));
-        return wanted ? lkg_tool_fail(tool, LKG_TOOL_USAGE, "--component: no \"%s\", there are: %s", wanted,
-                                      lkg_buf_text(&names))
-                      : lkg_tool_fail(tool, LKG_TOOL_USAGE, "which component? --component C, one of: %s",
-                                      lkg_buf_text(&names));
+                lkg_tool_end(tool, LKG_TOOL_DIFFERENT, "'%s' has no component", lkg_tool_node_path(tool));
+        if (wanted)
+                lkg_tool_end(tool, LKG_TOOL_USAGE, "--component: no \"%s\", there are: %s", wanted,
+                             lkg_tool_join(&names));
+        lkg_tool_end(tool, LKG_TOOL_USAGE, "which component? --component C, one of: %s",
+                     lkg_tool_join(&names));
 }
 
 int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources **ret)
 {
-        const struct lkg_config_component *component;
         struct lkg_tool_node *node;
         int status = lkg_tool_node_open(tool, &node);
 
         if (status != LKG_TOOL_FAILED)
                 lkg_tool_print_findings(tool, STDERR_FILENO, &node->report);
-        if (status == LKG_TOOL_OK)
-                status = lkg_tool_node_component(tool, node, &component);
-        return status == LKG_TOOL_OK ? lkg_tool_node_judge(tool, node, component, ret) : status;
+        return status == LKG_TOOL_OK
+                       ? lkg_tool_node_judge(tool, node, lkg_tool_node_component(tool, node), ret)
+                       : status;
 }

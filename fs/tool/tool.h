@@ -400,9 +400,9 @@ int lkg_tool_node_read(const struct lkg_tool *tool, struct lkg_tool_node **ret);
  * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT: the report has errors; LKG_TOOL_FAILED after a message.
  */
 int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node **ret);
-/** lkg_tool_node_component() - --component, else the only one. Return: LKG_TOOL_OK, or a status after a message. */
-int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_node *node,
-                            const struct lkg_config_component **ret);
+/** lkg_tool_node_component() - --component, else the only one; without it the verb ends. */
+const struct lkg_config_component *lkg_tool_node_component(const struct lkg_tool *tool,
+                                                           const struct lkg_tool_node *node);
 /** lkg_tool_node_judge() - judge the layers of @component. */
 int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
                         const struct lkg_config_component *component, struct lkg_tool_sources **ret);
@@ -417,7 +417,6 @@ struct lkg_tool_sources {
         struct lkg_remote_base *remote; /* NULL = the base is a file, or missing */
         struct lkg_candidate *candidate;
         int dirfd;                 /* contains standard input as the file "-", or is AT_FDCWD */
-        const char *directory;     /* its path; NULL = it was not read */
         struct lkg_facts *facts;   /* of a node: the component that runs; NULL = unknown */
         unsigned upgraded_from;    /* lkg_tool_add_upgrade(): the release before, 0 = no upgrade */
         struct lkg_value *changes; /* likewise: lkg_judge_upgrade() */

@@ -18,86 +18,69 @@
 struct baked {
         char *name;
         const char *text;
-        mode_t mode;
-        uid_t uid;
-        gid_t gid;
+        struct lkg_new_file as;
 };
 
 struct bake {
         const struct lkg_tool *tool;
-        int dirfd;
         struct baked *files;
         size_t n_files;
 };
 
-static struct baked *add_file(struct bake *bake, const char *name)
-{
-        bake->files = lkg_tool_grow(bake->files, bake->n_files, sizeof(*bake->files));
-        bake->files[bake->n_files] = (struct baked){ .name = lkg_tool_cut(name, strlen(name)),
-                                                     .mode = DEFAULT_MODE,
-                                                     .uid = (uid_t)-1,
-                                                     .gid = (gid_t)-1 };
-        return &bake->files[bake->n_files++];
-}
-
-static int write_one(const struct bake *bake, const struct baked *file, struct lkg_error *err)
-{
-        const struct lkg_new_file as = { .mode = file->mode,
-                                         .owned = file->uid != (uid_t)-1,
-                                         .uid = file->uid,
-                                         .gid = file->gid,
-                                         .durable = true,
-                                         .only_new = !bake->tool->options.force };
-
-        return lkg_write_file_as(bake->dirfd, file->name, file->text, strlen(file->text), &as, err);
-}
-
-static int write_files(struct bake *bake)
+static void write_files(const struct bake *bake)
 {
         const char *directory = bake->tool->options.directory;
+        int dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct lkg_error err = { 0 };
 
-        bake->dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (bake->dirfd < 0)
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "open '%s': %s", directory,
-                                     strerror(errno));
+        if (dirfd < 0)
+                lkg_tool_end(bake->tool, LKG_TOOL_FAILED, "open '%s': %s", directory, strerror(errno));
         for (size_t i = 0; i < bake->n_files && !bake->tool->options.force; i++)
-                if (faccessat(bake->dirfd, bake->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-                        return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
-                                             "'%s/%s' exists already; --force replaces it", directory,
-                                             bake->files[i].name);
+                if (faccessat(dirfd, bake->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                        lkg_tool_end(bake->tool, LKG_TOOL_FAILED,
+                                     "'%s/%s' exists already; --force replaces it", directory,
+                                     bake->files[i].name);
         for (size_t i = 0; i < bake->n_files; i++) {
-                if (write_one(bake, &bake->files[i], &err) < 0)
-                        return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s/: %s", directory, err.message);
-                lkg_tool_note(bake->tool, "wrote %s/%s", directory, bake->files[i].name);
+                const struct baked *file = &bake->files[i];
+
+                if (lkg_write_file_as(dirfd, file->name, file->text, strlen(file->text), &file->as, &err) <
+                    0)
+                        lkg_tool_end(bake->tool, LKG_TOOL_FAILED, "%s/: %s", directory, err.message);
+                lkg_tool_note(bake->tool, "wrote %s/%s", directory, file->name);
         }
-        return LKG_TOOL_OK;
+        (void)lkg_close(dirfd);
 }
 
 /* A component reads it without lkgfs, so a second reader checks it first, as before a document is served. */
-static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg_format format,
-                  struct baked *file)
+static struct baked *add_file(struct bake *bake, const char *name, const struct lkg_value *doc,
+                              enum lkg_format format)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_error err = { 0 };
+        struct baked *file;
         int r;
 
+        bake->files = lkg_tool_grow(bake->files, bake->n_files, sizeof(*bake->files));
+        file = &bake->files[bake->n_files++];
         lkg_render(doc, format, &buf);
-        file->text = lkg_tool_take(&buf);
+        *file = (struct baked){
+                .name = lkg_tool_cut(name, strlen(name)),
+                .text = lkg_tool_take(&buf),
+                .as = { .mode = DEFAULT_MODE, .durable = true, .only_new = !bake->tool->options.force }
+        };
         r = lkg_need(lkg_readback(doc, format, file->text, strlen(file->text), &err));
         if (r == LKG_READBACK_LEFT_OUT)
                 lkg_tool_note(bake->tool, "warning: %s [LKG2034]", err.message);
-        return r < 0 ? lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
-                                     "a second reader reads the result differently: %s [LKG2033]",
-                                     err.message)
-                     : LKG_TOOL_OK;
+        if (r < 0)
+                lkg_tool_end(bake->tool, LKG_TOOL_FAILED,
+                             "a second reader reads the result differently: %s [LKG2033]", err.message);
+        return file;
 }
 
 static int bake_sources(struct bake *bake)
 {
-        struct lkg_tool_sources *sources;
         const char *base = bake->tool->options.config, *slash;
-        struct baked *file;
+        struct lkg_tool_sources *sources;
         int r;
 
         if (!base || strcmp(base, "-") == 0)
@@ -110,41 +93,37 @@ static int bake_sources(struct bake *bake)
         if (!sources->candidate->doc)
                 return LKG_TOOL_DIFFERENT;
         slash = strrchr(base, '/');
-        file = add_file(bake, slash ? slash + 1 : base);
-        r = render(bake, sources->candidate->doc, sources->candidate->format, file);
-        return r == LKG_TOOL_OK ? write_files(bake) : r;
+        (void)add_file(bake, slash ? slash + 1 : base, sources->candidate->doc, sources->candidate->format);
+        write_files(bake);
+        return LKG_TOOL_OK;
 }
 
 /* One document of the view, without the comment line that says "do not edit". */
-static int bake_view_file(struct bake *bake, int fd, const char *name)
+static void bake_view_file(struct bake *bake, int fd, const char *name)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        struct lkg_value *doc = NULL;
         char *data = NULL;
         struct lkg_error err = { 0 };
         enum lkg_format format;
         struct baked *file;
         struct stat st;
         size_t size;
-        int r;
 
         if (lkg_read_file(fd, LKG_DOC_BYTES_MAX, &data, &size, &err) < 0 || fstat(fd, &st) < 0)
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "read '%s': %s", name,
-                                     *err.message ? err.message : strerror(errno));
+                lkg_tool_end(bake->tool, LKG_TOOL_FAILED, "read '%s': %s", name,
+                             *err.message ? err.message : strerror(errno));
         (void)lkg_tool_keep(data);
         format = lkg_detect_format(data, size);
         if (lkg_decode(data, size, format, 0, NULL, &report, &doc) < 0) {
                 lkg_tool_print_findings(bake->tool, STDERR_FILENO, &report);
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s' cannot be read", name);
+                lkg_tool_end(bake->tool, LKG_TOOL_FAILED, "'%s' cannot be read", name);
         }
-        file = add_file(bake, name);
-        r = render(bake, doc, format, file);
-        if (r != LKG_TOOL_OK)
-                return r;
-        file->mode = st.st_mode & 07777;
-        file->uid = st.st_uid;
-        file->gid = st.st_gid;
-        return LKG_TOOL_OK;
+        file = add_file(bake, name, lkg_tool_own(doc), format);
+        file->as.mode = st.st_mode & 07777;
+        file->as.owned = true;
+        file->as.uid = st.st_uid;
+        file->as.gid = st.st_gid;
 }
 
 /* A document of the view has the generation attribute; @sha256 (or NULL) selects those of one component. */
@@ -154,21 +133,19 @@ static bool is_wanted(int fd, const char *sha256)
 
         if (fgetxattr(fd, XATTR_GENERATION, NULL, 0) <= 0)
                 return false;
-        if (!sha256)
-                return true;
-        return fgetxattr(fd, XATTR_SHA256, value, sizeof(value) - 1) == LKG_SHA256_HEX - 1 &&
-               strcmp(value, sha256) == 0;
+        return !sha256 || (fgetxattr(fd, XATTR_SHA256, value, sizeof(value) - 1) == LKG_SHA256_HEX - 1 &&
+                           strcmp(value, sha256) == 0);
 }
 
-static int bake_directory(struct bake *bake, const char *mountpoint, const char *sha256)
+static void bake_directory(struct bake *bake, const char *mountpoint, const char *sha256)
 {
-        struct lkg_strings names = { 0 };
         LKG_CLEANUP(lkg_closep) int top = open(mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct lkg_strings names = { 0 };
         int r = top < 0 ? -errno : lkg_tool_names(top, ".", DT_UNKNOWN, &names);
 
         if (r < 0)
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "open '%s': %s", mountpoint, strerror(-r));
-        for (size_t i = 0; r == LKG_TOOL_OK && i < names.n_items; i++) {
+                lkg_tool_end(bake->tool, LKG_TOOL_FAILED, "open '%s': %s", mountpoint, strerror(-r));
+        for (size_t i = 0; i < names.n_items; i++) {
                 LKG_CLEANUP(lkg_closep) int fd = -EBADF;
                 struct stat st;
 
@@ -176,27 +153,24 @@ static int bake_directory(struct bake *bake, const char *mountpoint, const char 
                         continue;
                 fd = openat(top, names.items[i], O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
                 if (fd >= 0 && is_wanted(fd, sha256))
-                        r = bake_view_file(bake, fd, names.items[i]);
+                        bake_view_file(bake, fd, names.items[i]);
         }
-        return r;
 }
 
 static int bake_view(struct bake *bake)
 {
         struct lkg_view view = lkg_view_open(bake->tool, bake->tool->options.component);
         char *sha256 = view.component ? lkg_view_status(&view, "sha256") : NULL;
-        int r;
 
         if (view.component && !sha256)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s': no document of \"%s\" is served",
                                      view.root, view.component);
-        r = bake_directory(bake, view.mountpoint, sha256);
-        if (r != LKG_TOOL_OK)
-                return r;
+        bake_directory(bake, view.mountpoint, sha256);
         if (bake->n_files == 0)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_DIFFERENT, "'%s' serves no document",
                                      view.mountpoint);
-        return write_files(bake);
+        write_files(bake);
+        return LKG_TOOL_OK;
 }
 
 int lkg_verb_bake(const struct lkg_tool *tool)

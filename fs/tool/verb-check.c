@@ -99,17 +99,10 @@ static int judge_now(const struct lkg_tool *tool, const struct lkg_tool_node *no
                      struct lkg_tool_sources *then)
 {
         struct lkg_tool_sources *before;
-        const char *again = NULL; /* standard input can be read once */
         struct lkg_tool now = *tool;
-        const char **const paths[] = { &now.options.config, &now.options.instance_config };
         int status;
 
         now.options.release = now.options.runs = from; /* with what it takes */
-        if (then->directory)
-                again = lkg_tool_format("%s/-", then->directory);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++)
-                if (again && *paths[i] && lkg_tool_is_stdin(*paths[i]))
-                        *paths[i] = again;
         status = judge(&now, node, component, &before);
         if (status == LKG_TOOL_OK)
                 lkg_tool_add_upgrade(tool, before, then);
@@ -405,7 +398,6 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
 static int check_node(const struct lkg_tool *tool)
 {
         struct lkg_tool_node *node;
-        const struct lkg_config_component *one;
         const char *wanted = tool->options.component; /* NULL = all */
         struct checking check = { .list = NULL };
         int status;
@@ -417,11 +409,8 @@ static int check_node(const struct lkg_tool *tool)
                 check.several = NULL; /* there is none to list */
                 return print(&check);
         }
-        if (status == LKG_TOOL_OK && wanted) {
-                status = lkg_tool_node_component(tool, node, &one);
-                if (status != LKG_TOOL_OK)
-                        return status;
-        }
+        if (status == LKG_TOOL_OK && wanted)
+                (void)lkg_tool_node_component(tool, node);
         add(&check, "configuration", lkg_tool_node_path(tool), NULL, &node->report);
         for (size_t i = 0; status == LKG_TOOL_OK && i < node->config->n_components; i++)
                 if (!wanted || strcmp(wanted, node->config->components[i].name) == 0)
@@ -429,47 +418,27 @@ static int check_node(const struct lkg_tool *tool)
         return print(&check);
 }
 
-/* ---- what is read once ---- */
+/* ---- a ConfigMap in a cluster ---- */
 
-static int fetch(const struct lkg_tool *tool, struct lkg_reference *reference, struct lkg_buf *ret)
+static int check_configmap(const struct lkg_tool *tool)
 {
-        const char *text = tool->options.checking.configmap;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        const char *configmap = tool->options.checking.configmap, *name = strchr(configmap, '/');
+        struct lkg_reference reference = { 0 };
+        struct lkg_tool named = *tool;
         struct lkg_error err = { 0 };
 
         if (tool->options.remote)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--configmap or --remote, not both");
-        if (lkg_reference_from_text(text, strlen(text), reference, &err) < 0 ||
-            reference->type != LKG_REFERENCE_CONFIGMAP)
+        if (lkg_reference_from_text(configmap, strlen(configmap), &reference, &err) < 0 ||
+            reference.type != LKG_REFERENCE_CONFIGMAP)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "--configmap: \"%.100s\" is not right, want NAMESPACE/NAME[/KEY]",
-                                     text);
-        lkg_fleet_fetch(tool, reference, ret);
-        return LKG_TOOL_OK;
-}
-
-/* A ConfigMap in a cluster, or one on standard input that is judged twice. */
-static int check_text(const struct lkg_tool *tool)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        const char *configmap = tool->options.checking.configmap,
-                   *name = configmap ? strchr(configmap, '/') : NULL;
-        struct lkg_reference reference = { 0 };
-        struct lkg_tool named = *tool;
-        struct lkg_error err = { 0 };
-        char *data;
-        int status = configmap ? fetch(tool, &reference, &text) : LKG_TOOL_OK;
-
-        if (status != LKG_TOOL_OK)
-                return status;
-        if (configmap) {
-                named.options.remote = configmap;
-                named.remote_text = text.data;
-                named.remote_size = text.size;
-        } else if (lkg_tool_read_input(tool->options.remote, &data, &named.remote_size, &err) < 0) {
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
-        } else {
-                named.remote_text = data;
-        }
+                                     configmap);
+        lkg_fleet_fetch(tool, &reference, &text);
+        named.options.remote = configmap;
+        named.remote_text = text.data;
+        named.remote_size = text.size;
         if (name && strchr(name + 1, '/') && !named.options.remote_key) /* else the object may say which */
                 named.options.remote_key = reference.key;
         return check_layers(&named);
@@ -479,9 +448,8 @@ int lkg_verb_check(const struct lkg_tool *tool)
 {
         if (tool->n_words > 0)
                 return check_files(tool);
-        if (tool->options.checking.configmap ||
-            (tool->options.runs && lkg_tool_is_stdin(tool->options.remote)))
-                return check_text(tool);
+        if (tool->options.checking.configmap)
+                return check_configmap(tool);
         if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
                 return check_node(tool);
         return check_layers(tool);

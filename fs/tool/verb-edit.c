@@ -159,15 +159,6 @@ static char *read_copy(const struct edit *edit, size_t *ret_size)
 
 /* ---- judging, in a child ---- */
 
-static int judge_one(const struct edit *edit, const struct lkg_tool_node *node,
-                     struct lkg_tool_sources **ret)
-{
-        const struct lkg_config_component *component;
-        int status = lkg_tool_node_component(edit->tool, node, &component);
-
-        return status == LKG_TOOL_OK ? lkg_tool_node_judge(edit->tool, node, component, ret) : status;
-}
-
 /*
  * The edited file over the drop-in directory. Both are opened here: overlayfs wants them in this mount namespace. Magic links need
  * no escapes in the options.
@@ -208,11 +199,12 @@ static int judge_in_child(const struct edit *edit)
         int status = lkg_tool_node_open(edit->tool, &node);
 
         if (status == LKG_TOOL_OK)
-                status = judge_one(edit, node, &before);
+                status = lkg_tool_node_judge(edit->tool, node, lkg_tool_node_component(edit->tool, node),
+                                             &before);
         if (status != LKG_TOOL_OK)
                 return status;
         cover_dropins(edit, node);
-        status = judge_one(edit, node, &after);
+        status = lkg_tool_node_judge(edit->tool, node, lkg_tool_node_component(edit->tool, node), &after);
         if (status != LKG_TOOL_OK)
                 return status;
         lkg_tool_print_findings(edit->tool, STDOUT_FILENO, &after->candidate->report);
@@ -441,12 +433,10 @@ int lkg_verb_edit(const struct lkg_tool *tool)
         status = lkg_tool_node_read(tool, &edit.node);
         if (status != LKG_TOOL_FAILED)
                 lkg_tool_print_findings(tool, STDERR_FILENO, &edit.node->report);
-        if (status == LKG_TOOL_OK)
-                status = lkg_tool_node_component(tool, edit.node, &edit.component);
-        if (status == LKG_TOOL_OK) {
-                open_dropins(&edit);
-                make_directory(&edit);
-                status = converse(&edit);
-        }
-        return status;
+        if (status != LKG_TOOL_OK)
+                return status;
+        edit.component = lkg_tool_node_component(tool, edit.node);
+        open_dropins(&edit);
+        make_directory(&edit);
+        return converse(&edit);
 }

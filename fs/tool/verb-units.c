@@ -381,28 +381,20 @@ int lkg_verb_wait(const struct lkg_tool *tool)
 /* Relative to the directory of this program: an installed tree of any prefix, then a build folder. */
 static const char *const places[] = { "../sbin/" DAEMON, DAEMON, "../supervisor/" DAEMON };
 
-/* The directory of this program; NULL = not known. */
-static const char *own_directory(void)
+static const char *find_daemon(void)
 {
         char path[4096], *slash;
         ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
         path[n < 0 ? 0 : n] = '\0';
         slash = strrchr(path, '/');
-        return slash ? lkg_tool_format("%.*s", (int)(slash - path), path) : NULL;
-}
+        for (size_t i = 0; slash && i < LKG_ARRAY_SIZE(places); i++) {
+                const char *daemon = lkg_tool_format("%.*s/%s", (int)(slash - path), path, places[i]);
 
-static const char *find_daemon(void)
-{
-        const char *directory = own_directory();
-
-        for (size_t i = 0; directory && i < LKG_ARRAY_SIZE(places); i++) {
-                const char *path = lkg_tool_format("%s/%s", directory, places[i]);
-
-                if (access(path, X_OK) == 0)
-                        return path;
+                if (access(daemon, X_OK) == 0)
+                        return daemon;
         }
-        return lkg_tool_format(LKG_SBINDIR "/" DAEMON);
+        return LKG_SBINDIR "/" DAEMON;
 }
 
 int lkg_verb_mount(const struct lkg_tool *tool)
