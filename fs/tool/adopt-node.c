@@ -274,18 +274,12 @@ static void put_path(struct lkg_buf *buf, const char *text)
                 buf->size--;
 }
 
-/* As a layer is written in the configuration: relative to the source directory if it is there. */
-static const char *layer_path(const struct lkg_adopt_plan *plan, const char *path)
-{
-        size_t n = strlen(plan->source);
-
-        return strncmp(path, plan->source, n) == 0 && path[n] == '/' ? path + n + 1 : path;
-}
-
+/* A layer in the configuration: relative to the source directory if it is there. */
 static void put_layer(const struct lkg_adopt_plan *plan, const char *root, const char *key, const char *path,
                       struct lkg_buf *buf)
 {
-        const char *layer = layer_path(plan, path);
+        size_t n = strlen(plan->source);
+        const char *layer = strncmp(path, plan->source, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 
         lkg_buf_printf(buf, "  %s: ", key);
         put_path(buf, lkg_tool_format("%s%s", root && *layer == '/' ? root : "", layer));

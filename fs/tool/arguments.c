@@ -310,6 +310,20 @@ static bool is_flag_to_explain(const struct lkg_tool *tool, const char *arg)
                !lkg_tool_option_named(tool->verb->options, arg);
 }
 
+/* The verb that was probably meant, or NULL: a prefix of one is suggested before a similar spelling. */
+static const char *nearest(const char *name)
+{
+        struct lkg_nearest similar;
+
+        for (size_t i = 0; i < lkg_n_tool_verbs && strlen(name) >= 2; i++)
+                if (strncmp(lkg_tool_verbs[i].name, name, strlen(name)) == 0)
+                        return lkg_tool_verbs[i].name;
+        lkg_nearest_init(&similar, name);
+        for (size_t i = 0; i < lkg_n_tool_verbs; i++)
+                lkg_nearest_offer(&similar, lkg_tool_verbs[i].name);
+        return lkg_nearest_best(&similar);
+}
+
 /* `help VERB` and `version` are options in the place of a verb. @at: where the verb is; 0 = there is none. */
 static int take_verb(struct lkg_tool *tool, int argc, char **argv, int *at, char message[static 512])
 {
@@ -326,7 +340,7 @@ static int take_verb(struct lkg_tool *tool, int argc, char **argv, int *at, char
         tool->verb = lkg_tool_find_verb(argv[*at]);
         if (tool->verb)
                 return 0;
-        near = lkg_tool_nearest(argv[*at]);
+        near = nearest(argv[*at]);
         return refuse(message, "unknown verb \"%.60s\"%s%s%s", argv[*at], near ? ", did you mean `" : "",
                       near ? near : "", near ? "`?" : "");
 }

@@ -219,7 +219,8 @@ static bool is_elsewhere(const struct lkg_fleet *fleet)
         return false;
 }
 
-const char *lkg_fleet_not_here(const struct lkg_fleet *fleet)
+/* In LKG_FLEET_NOT_HERE: why, and what to do. */
+static const char *not_here(const struct lkg_fleet *fleet)
 {
         return fleet->lacks_slot_namespace
                        ? "there is no such namespace; are the slots in another one (--rollout-namespace)?"
@@ -403,7 +404,7 @@ static const char *words_of_state(const struct lkg_fleet *fleet)
                 return lkg_tool_format(": %s", fleet->rollout.words);
         case LKG_FLEET_NOT_HERE:
                 return lkg_tool_format(": no slot is in namespace %s; %s", fleet->slot_namespace,
-                                       lkg_fleet_not_here(fleet));
+                                       not_here(fleet));
         case LKG_FLEET_TOO_MANY:
                 return lkg_tool_format(
                         ": there are more than %u slots of this ConfigMap, so no node takes one; delete "
@@ -572,9 +573,8 @@ struct lkg_value *lkg_fleet_map(const struct lkg_fleet *fleet)
         struct lkg_value *ret = lkg_tool_texts(
                 lkg_tool_document(), "key", fleet->id.key, "uid", fleet->id.uid, "resourceVersion",
                 fleet->id.version, "sha256", fleet->id.sha256, "state", state_names[state], "slotsTrouble",
-                state == LKG_FLEET_NOT_HERE ? lkg_fleet_not_here(fleet) : NULL, "slotNamespace",
-                fleet->slot_namespace, "nodesTrouble", fleet->knows_nodes ? NULL : fleet->nodes_trouble,
-                NULL);
+                state == LKG_FLEET_NOT_HERE ? not_here(fleet) : NULL, "slotNamespace", fleet->slot_namespace,
+                "nodesTrouble", fleet->knows_nodes ? NULL : fleet->nodes_trouble, NULL);
 
         lkg_tool_map_string(ret, "configMap", lkg_tool_format("%s/%s", fleet->id.ns, fleet->id.name));
         lkg_tool_map_bool(ret, "halted", lkg_fleet_is_halted(fleet));

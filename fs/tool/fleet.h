@@ -116,8 +116,6 @@ unsigned lkg_fleet_halting(const struct lkg_fleet *fleet);
 bool lkg_fleet_is_halted(const struct lkg_fleet *fleet);
 /** lkg_fleet_has_slots() - is anything there that nodes have written, of any content? */
 bool lkg_fleet_has_slots(const struct lkg_fleet *fleet);
-/** lkg_fleet_not_here() - in LKG_FLEET_NOT_HERE: why, and what to do. */
-const char *lkg_fleet_not_here(const struct lkg_fleet *fleet);
 /** lkg_fleet_find() - this node's slot of the rollout in that state; NULL = none. */
 const struct lkg_rollout_slot *lkg_fleet_find(const struct lkg_fleet *fleet, const char *node,
                                               enum lkg_rollout_slot_state state);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "known.h"
 
+#include <limits.h>
 #include <time.h>
 
 #define AGAIN_NS  (300 * LKG_NSEC_PER_MSEC)
@@ -143,6 +144,42 @@ static struct lkg_value *read_drift(const char *text)
         return list;
 }
 
+/* ---- findings: those of status/<component>/findings.json ---- */
+
+static unsigned number_of(const struct lkg_value *item, const char *key)
+{
+        uint64_t n = lkg_record_number(item, key, 0);
+
+        return n > UINT_MAX ? 0 : (unsigned)n;
+}
+
+static void take_finding(const struct lkg_value *item, struct lkg_report *ret)
+{
+        const struct lkg_where where = { lkg_map_get_string(item, "file"), number_of(item, "line"),
+                                         number_of(item, "column") };
+        const char *name = lkg_tool_word(item, "severity"), *text = lkg_map_get_string(item, "text");
+        enum lkg_severity severity = lkg_tool_severity(name);
+        unsigned code = 0;
+
+        (void)sscanf(lkg_tool_word(item, "code"), "LKG%4u", &code);
+        if (text && strcmp(name, lkg_severity_name(severity)) == 0)
+                lkg_report_add(ret, severity, code, &where, "%s", text);
+}
+
+/* Return: 0; -errno, -EACCES for who is not root. */
+static int read_findings(const struct lkg_view *view, struct lkg_report *ret)
+{
+        const char *path = lkg_tool_format("status/%s/findings.json", view->component);
+        const struct lkg_value *item, *map = lkg_view_read_json(view, "%s", path);
+
+        if (!map)
+                return faccessat(view->fd, path, R_OK, AT_EACCESS) < 0 ? -errno : 0;
+        for (size_t i = 0; (item = lkg_tool_item(map, "findings", i)); i++)
+                take_finding(item, ret);
+        ret->n_dropped += lkg_record_number(map, "notListed", 0);
+        return 0;
+}
+
 /* A mark with the id of the assigned configuration, or with its uid, which covers all versions. */
 static bool marks(const char *name, const char *assigned)
 {
@@ -169,7 +206,7 @@ struct lkg_known *lkg_known_read(const struct lkg_view *view)
                 lkg_tool_map_string(ret->texts, files[i], lkg_view_status(view, files[i]));
         if (lkg_view_read(view, &generation, &st, "status/%s/generation", view->component) == 0)
                 lkg_format_rfc3339((uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC, ret->served_since);
-        ret->findings_hidden = lkg_view_findings(view, &ret->findings) == -EACCES;
+        ret->findings_hidden = read_findings(view, &ret->findings) == -EACCES;
         ret->drift_error = lkg_view_read(view, &drift, NULL, "status/%s/drift", view->component);
         ret->drift = read_drift(ret->drift_error < 0 ? "" : drift);
         ret->has_marks = lkg_view_bad_names(view, &ret->marks) == 0;

@@ -4,15 +4,11 @@
 
 #include "lkg-config.h"
 
-static int print_help(const struct lkg_tool *tool)
+/* What adopt has made by then is in its record, and every file is written as a whole. */
+static void no_memory(void)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
-        if (tool->verb)
-                lkg_tool_verb_help(tool->verb, &buf);
-        else
-                lkg_tool_help(&buf);
-        return lkg_tool_print(&buf, LKG_TOOL_OK);
+        (void)dprintf(STDERR_FILENO, "lkgfs: %s\n", strerror(ENOMEM));
+        _exit(LKG_TOOL_FAILED);
 }
 
 /* Are there tables for what --release names? */
@@ -31,11 +27,12 @@ static int check_release(const struct lkg_tool *tool)
 
 int main(int argc, char **argv)
 {
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf help = LKG_BUF_INIT;
         struct lkg_tool tool;
         char message[512];
         int status;
 
-        lkg_at_no_memory(lkg_tool_no_memory);
+        lkg_at_no_memory(no_memory);
         if (argc > 1 && strcmp(argv[1], "--complete") == 0)
                 return lkg_tool_complete(argc - 2, argv + 2);
         if (lkg_tool_parse(&tool, argc, argv, message) < 0) {
@@ -46,8 +43,12 @@ int main(int argc, char **argv)
         }
         if (tool.options.version)
                 return lkg_tool_print_text("lkgfs " LKG_VERSION "\n", LKG_TOOL_OK);
+        if (tool.options.help && tool.verb)
+                lkg_tool_verb_help(tool.verb, &help);
+        else if (tool.options.help)
+                lkg_tool_help(&help);
         if (tool.options.help)
-                return print_help(&tool);
+                return lkg_tool_print(&help, LKG_TOOL_OK);
         if (!tool.verb) {
                 (void)lkg_tool_fail(&tool, LKG_TOOL_USAGE, "which verb? `lkgfs --help` lists them");
                 return LKG_TOOL_USAGE;

@@ -134,16 +134,6 @@ void lkg_tool_end(const struct lkg_tool *tool, int status, const char *fmt, ...)
         exit(status);
 }
 
-int lkg_tool_say(struct lkg_error *err, const char *fmt, ...)
-{
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)vsnprintf(err->message, sizeof(err->message), fmt, ap);
-        va_end(ap);
-        return -EIO;
-}
-
 void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...)
 {
         va_list ap;

@@ -20,6 +20,18 @@ static const struct lkg_value *at(const struct lkg_value *tree, const char *dire
         return lkg_parts_at(lkg_parts_at(tree, directory), name);
 }
 
+/* What is in @directory of the tree (may be NULL), in the order in which it was read. */
+static void list_names(const struct lkg_value *directory, struct lkg_strings *ret)
+{
+        const char *name = "";
+        size_t size;
+
+        for (size_t i = 0;
+             directory && !lkg_parts_at(directory, "path") && lkg_map_at(directory, i, &name, &size); i++)
+                lkg_tool_add_word(ret, name);
+        lkg_tool_sort(ret);
+}
+
 /* ---- problems ---- */
 
 struct problems {
@@ -178,7 +190,7 @@ static const char *document_of(const struct lkg_value *generation)
 {
         struct lkg_strings names = { 0 };
 
-        lkg_parts_names(generation, &names);
+        list_names(generation, &names);
         for (size_t i = 0; i < names.n_items; i++) {
                 const struct lkg_value *file = lkg_parts_at(generation, names.items[i]);
 
@@ -208,7 +220,7 @@ static void put_changes(const struct lkg_value *tree, const char *name, struct l
         struct lkg_value *list = lkg_tool_map_list(component, "changes");
         const struct lkg_value *history = at(tree, "history", name);
 
-        lkg_parts_names(history, &numbers);
+        list_names(history, &numbers);
         for (size_t i = 0; i + 1 < numbers.n_items; i++) {
                 struct lkg_value *item = change_of(history, numbers.items[i + 1], numbers.items[i]);
 
@@ -254,7 +266,7 @@ static void add_layers(struct lkg_value *legend, const struct lkg_value *directo
         static const char *const roles[] = { "base", "remote", "patch", "drop-in", "instance" };
         struct lkg_strings files = { 0 };
 
-        lkg_parts_names(directory, &files);
+        list_names(directory, &files);
         for (size_t k = 0; k < files.n_items; k++) {
                 char *name = files.items[k], *dash = strchr(name, '-'),
                      *end = name + strlen(name) - strlen(".yaml");
@@ -308,7 +320,7 @@ static void put_judged_origins(const struct lkg_value *tree, struct lkg_value *l
         struct lkg_strings names = { 0 };
         const struct lkg_value *judged = lkg_parts_at(tree, "judged"), *fields;
 
-        lkg_parts_names(judged, &names);
+        list_names(judged, &names);
         for (size_t i = 0; i < names.n_items; i++) {
                 const struct lkg_value *origin = at(judged, names.items[i], "origin.json");
 
@@ -391,7 +403,7 @@ static const struct lkg_value *directory_of(const struct events *events, const c
 {
         const struct lkg_value *ret = lkg_parts_at(lkg_parts_at(events->tree, directory), events->component);
 
-        lkg_parts_names(ret, ret_names);
+        list_names(ret, ret_names);
         return ret;
 }
 
@@ -613,7 +625,7 @@ static struct lkg_value *timeline(const struct lkg_value *tree)
         struct events events = { .tree = tree };
         struct lkg_value *list = lkg_tool_list();
 
-        lkg_parts_names(lkg_parts_at(tree, "status"), &names);
+        list_names(lkg_parts_at(tree, "status"), &names);
         for (size_t i = 0; i < names.n_items; i++) {
                 events.component = names.items[i];
                 events.status = lkg_parts_at(lkg_parts_at(tree, "status"), names.items[i]);
@@ -662,7 +674,7 @@ static void put_components(struct lkg_value *tree)
                          *origins = lkg_tool_map_list(tree, "origins");
 
         (void)lkg_tool_map_list(tree, "components");
-        lkg_parts_names(lkg_parts_at(tree, "status"), &names);
+        list_names(lkg_parts_at(tree, "status"), &names);
         for (size_t i = 0; i < names.n_items; i++)
                 if (!at(lkg_parts_at(tree, "status"), names.items[i], "path"))
                         put_component(tree, names.items[i], origins);

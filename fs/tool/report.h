@@ -53,14 +53,6 @@ void lkg_parts_receive(struct lkg_parts *parts, const char *data, size_t size);
 struct lkg_value *lkg_parts_tree(const struct lkg_parts *parts);
 /** lkg_parts_at() - what @directory of the tree (may be NULL) has under @name, from its top or below; NULL = nothing. */
 const struct lkg_value *lkg_parts_at(const struct lkg_value *directory, const char *name);
-/** lkg_parts_names() - what is in @directory of the tree (may be NULL), in the order in which it was read. */
-void lkg_parts_names(const struct lkg_value *directory, struct lkg_strings *ret);
-
-/** lkg_report_mask_document() - @text (YAML or JSON) as it may be shown; NULL: it cannot be decoded, so nothing of it is shown. */
-const char *lkg_report_mask_document(const char *text, size_t size);
-/** lkg_report_mask_lines() - lines of a log, or words of a command line. */
-void lkg_report_mask_lines(const char *text, size_t size, struct lkg_buf *ret);
-
 /** lkg_report_collect() - read everything that can be read (report-read.c); it ends within a minute, whatever hangs. */
 void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret);
 

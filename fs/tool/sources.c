@@ -166,23 +166,13 @@ static int choose_source(const struct lkg_tool *tool, const struct lkg_configmap
         return lkg_configmap_resolve(configmap, &reference, ret, err);
 }
 
-/* As a node reports it: with a wrong annotation no node switches, whatever the document is like. */
-static void judge_rollout(const char *file, const struct lkg_configmap *configmap, struct lkg_report *report)
-{
-        const struct lkg_where where = { .file = file };
-        struct lkg_rollout rollout;
-
-        lkg_rollout_decide(configmap, "", &rollout);
-        if (rollout.state == LKG_ROLLOUT_UNCLEAR)
-                lkg_report_add(report, LKG_WARNING, 7007, &where, "%s; no node switches to it",
-                               rollout.words);
-}
-
 /* Takes over @configmap. */
 static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configmap,
                      struct lkg_remote_base **ret, struct lkg_report *report)
 {
+        const struct lkg_where where = { .file = tool->options.remote };
         struct lkg_config_source source;
+        struct lkg_rollout rollout;
         struct lkg_error err = { 0 };
         int r = choose_source(tool, configmap, &source, &err);
 
@@ -193,7 +183,10 @@ static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configma
                 add_refusal(tool->options.remote, &err, report);
                 return LKG_TOOL_DIFFERENT;
         }
-        judge_rollout(tool->options.remote, configmap, report);
+        lkg_rollout_decide(configmap, "", &rollout);
+        if (rollout.state == LKG_ROLLOUT_UNCLEAR) /* as a node reports it, whatever the document is like */
+                lkg_report_add(report, LKG_WARNING, 7007, &where, "%s; no node switches to it",
+                               rollout.words);
         *ret = lkg_remote_base_new(configmap, &source, &trial_settings, report);
         return (*ret)->text ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
 }
@@ -485,12 +478,25 @@ static int load(const struct lkg_tool *tool, struct lkg_tool_sources *sources)
         return LKG_TOOL_OK;
 }
 
+/* Of this node, with findings about its configuration on standard error. */
+static int load_node(const struct lkg_tool *tool, struct lkg_tool_sources **ret)
+{
+        struct lkg_tool_node *node;
+        int status = lkg_tool_node_open(tool, &node);
+
+        if (status != LKG_TOOL_FAILED)
+                lkg_tool_print_findings(tool, STDERR_FILENO, &node->report);
+        return status == LKG_TOOL_OK
+                       ? lkg_tool_node_judge(tool, node, lkg_tool_node_component(tool, node), ret)
+                       : status;
+}
+
 int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources **ret)
 {
         int status;
 
         if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
-                return lkg_tool_node_load(tool, ret);
+                return load_node(tool, ret);
         *ret = lkg_tool_keep(calloc(1, sizeof(**ret)));
         (*ret)->dirfd = AT_FDCWD;
         status = check_usage(tool);

@@ -58,14 +58,6 @@ static int uncover(const struct lkg_tool *tool, const char *path)
                      : LKG_TOOL_OK;
 }
 
-static int leave_namespace(const struct lkg_tool *tool)
-{
-        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "a mount namespace of its own: %s",
-                                     strerror(errno));
-        return LKG_TOOL_OK;
-}
-
 /* Return: a descriptor; -ENOENT: there is no such directory; -errno. */
 static int open_read_only(const char *path)
 {
@@ -127,9 +119,10 @@ static int open_directories(const struct lkg_tool *tool, struct lkg_tool_node *n
                                      "%s: run it as root, or name the documents: --config BASE ...",
                                      covered ? "the layers are below the view, where only root can look"
                                              : "only root can read the ConfigMap that this node follows");
+        if (root && (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "a mount namespace of its own: %s",
+                                     strerror(errno));
         if (root)
-                status = leave_namespace(tool);
-        if (status == LKG_TOOL_OK && root)
                 status = uncover(tool, node->source_path);
         if (status == LKG_TOOL_OK && root)
                 status = open_private(tool, "stateDir", node->config->state_dir, "", &node->state_fd);
@@ -222,16 +215,4 @@ const struct lkg_config_component *lkg_tool_node_component(const struct lkg_tool
                              lkg_tool_join(&names));
         lkg_tool_end(tool, LKG_TOOL_USAGE, "which component? --component C, one of: %s",
                      lkg_tool_join(&names));
-}
-
-int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources **ret)
-{
-        struct lkg_tool_node *node;
-        int status = lkg_tool_node_open(tool, &node);
-
-        if (status != LKG_TOOL_FAILED)
-                lkg_tool_print_findings(tool, STDERR_FILENO, &node->report);
-        return status == LKG_TOOL_OK
-                       ? lkg_tool_node_judge(tool, node, lkg_tool_node_component(tool, node), ret)
-                       : status;
 }

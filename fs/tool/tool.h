@@ -180,8 +180,6 @@ struct lkg_tool_verb {
 extern const struct lkg_tool_verb lkg_tool_verbs[];
 extern const size_t lkg_n_tool_verbs;
 const struct lkg_tool_verb *lkg_tool_find_verb(const char *name);
-/** lkg_tool_nearest() - the verb that was probably meant (edit distance at most 2, or a prefix), or NULL. */
-const char *lkg_tool_nearest(const char *name);
 void lkg_tool_help(struct lkg_buf *buf);
 void lkg_tool_verb_help(const struct lkg_tool_verb *verb, struct lkg_buf *buf);
 
@@ -246,8 +244,6 @@ int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...)
 _Noreturn void lkg_tool_end(const struct lkg_tool *tool, int status, const char *fmt, ...) LKG_PRINTF(3, 4);
 /** lkg_tool_note() - the same, for messages that are not failures. */
 void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_tool_say() - a sentence for @err that is complete. Return: -EIO. */
-int lkg_tool_say(struct lkg_error *err, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_tool_put_clean() - @text with `?` for each control character, so that it remains one line and cannot control a terminal. */
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
 const char *lkg_tool_clean(const char *text);
@@ -278,9 +274,6 @@ void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct l
 void lkg_tool_put_finding(bool colour, const struct lkg_finding *finding, struct lkg_buf *buf);
 
 /* ---- texts: value.c ---- */
-
-/** lkg_tool_no_memory() - for lkg_at_no_memory(). What adopt has made by then is in its record, and every file is written as a whole. */
-void lkg_tool_no_memory(void);
 
 /*
  * What the tool makes lives as long as the process, and nobody frees it: texts, lists of words, values. What goes round and round lets
@@ -373,8 +366,6 @@ struct lkg_value *lkg_tool_decode(const char *text);
 /** @class_of: NULL, or gives each finding its member `class` */
 struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
                                           const char *(*class_of)(const struct lkg_finding *finding));
-/** lkg_tool_findings_take() - read those of status/<c>/findings.json. Return: false: it is not a list of findings. */
-bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret);
 /** lkg_finding_kind() - the row of a code; NULL = there is none. */
 const struct lkg_finding_kind *lkg_finding_kind(unsigned code);
 /** lkg_tool_severity() - that of a name; of any other word a note. */
@@ -406,8 +397,6 @@ const struct lkg_config_component *lkg_tool_node_component(const struct lkg_tool
 /** lkg_tool_node_judge() - judge the layers of @component. */
 int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
                         const struct lkg_config_component *component, struct lkg_tool_sources **ret);
-/** lkg_tool_node_load() - the three above, with findings about the configuration on standard error. */
-int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources **ret);
 
 /* ---- input of the offline verbs: sources.c ---- */
 
@@ -552,8 +541,6 @@ const char *lkg_view_text(const struct lkg_view *view, const char *file);
 uint64_t lkg_view_generation(const struct lkg_view *view);
 /** lkg_view_read_json() - read one file as a map; NULL if it is missing. */
 struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_view_findings() - add those of the component to @ret. Return: 0; -errno, -EACCES for who is not root. */
-int lkg_view_findings(const struct lkg_view *view, struct lkg_report *ret);
 /**
  * lkg_view_write() - write @text to @path below the root, with one write(2); if refused, print last-error.
  * @flags: for open(2), in addition to O_WRONLY

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Structured output is a value tree, too: one renderer makes both its JSON and its YAML. */
-#include <limits.h>
-
 #include "tool.h"
 
 #define SCHEMA_VERSION 1
 
 /* ---- memory ---- */
-
-void lkg_tool_no_memory(void)
-{
-        (void)dprintf(STDERR_FILENO, "lkgfs: %s\n", strerror(ENOMEM));
-        _exit(LKG_TOOL_FAILED);
-}
 
 static struct {
         struct kept {
@@ -433,13 +425,6 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
         return list;
 }
 
-static unsigned number_of(const struct lkg_value *item, const char *key)
-{
-        uint64_t n = lkg_record_number(item, key, 0);
-
-        return n > UINT_MAX ? 0 : (unsigned)n;
-}
-
 enum lkg_severity lkg_tool_severity(const char *name)
 {
         unsigned s = LKG_ERROR;
@@ -447,29 +432,4 @@ enum lkg_severity lkg_tool_severity(const char *name)
         while (s < LKG_NOTE && strcmp(name, lkg_severity_name((enum lkg_severity)s)) != 0)
                 s++;
         return (enum lkg_severity)s;
-}
-
-static void take_finding(const struct lkg_value *item, struct lkg_report *ret)
-{
-        const struct lkg_where where = { lkg_map_get_string(item, "file"), number_of(item, "line"),
-                                         number_of(item, "column") };
-        const char *name = lkg_tool_word(item, "severity"), *text = lkg_map_get_string(item, "text");
-        enum lkg_severity severity = lkg_tool_severity(name);
-        unsigned code = 0;
-
-        (void)sscanf(lkg_tool_word(item, "code"), "LKG%4u", &code);
-        if (text && strcmp(name, lkg_severity_name(severity)) == 0)
-                lkg_report_add(ret, severity, code, &where, "%s", text);
-}
-
-bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret)
-{
-        const struct lkg_value *list, *item;
-
-        (void)lkg_tool_items(map, "findings", &list);
-        for (size_t i = 0; (item = lkg_tool_item(map, "findings", i)); i++)
-                take_finding(item, ret);
-        if (map)
-                ret->n_dropped += lkg_record_number(map, "notListed", 0);
-        return list && lkg_value_type(list) == LKG_LIST;
 }

@@ -24,15 +24,6 @@ static bool is_stale(const struct lkg_adopt_file *file)
 
 /* ---- showing ---- */
 
-static void put_indented(const char *text, struct lkg_buf *buf)
-{
-        const char *line;
-        size_t size;
-
-        while (lkg_tool_next_line(&text, &line, &size))
-                lkg_buf_printf(buf, "%s%.*s\n", size ? "    " : "", (int)size, line);
-}
-
 static void put_recognised(const struct adoption *a, struct lkg_buf *buf)
 {
         const struct lkg_adopt_node *look = &a->look;
@@ -58,6 +49,8 @@ static void put_recognised(const struct adoption *a, struct lkg_buf *buf)
 
 static void put_files(const struct adoption *a, struct lkg_buf *buf)
 {
+        size_t size;
+
         for (size_t i = 0; i < a->plan.n_files; i++) {
                 const struct lkg_adopt_file *file = &a->plan.files[i];
 
@@ -71,8 +64,9 @@ static void put_files(const struct adoption *a, struct lkg_buf *buf)
                         lkg_buf_printf(buf, "File: %s%s%s%s\n", file->path,
                                        file->kept ? " (the present one is kept as " : "",
                                        file->kept ? file->path : "", file->kept ? LKG_ADOPT_ASIDE ")" : "");
-                if (file->text)
-                        put_indented(file->text, buf);
+                for (const char *at = file->text ? file->text : "", *line;
+                     lkg_tool_next_line(&at, &line, &size);)
+                        lkg_buf_printf(buf, "%s%.*s\n", size ? "    " : "", (int)size, line);
         }
 }
 

@@ -262,36 +262,26 @@ static void check_configuration(struct checking *check, const char *path)
         lkg_config_free(config);
 }
 
-static void check_document(struct checking *check, const char *path, const struct lkg_tool *named)
-{
-        struct lkg_tool_sources *sources;
-        int status = load(named, NULL, NULL, &sources);
-
-        if (status != LKG_TOOL_OK)
-                fail(check, path, status);
-        else
-                add(check, "file", path, sources, &sources->candidate->report);
-}
-
-/* What cannot be decoded is judged as a document of the component, which says why. */
+/*
+ * What cannot be decoded is judged as a document of the component, which says why. So is standard input, which has no name that could
+ * say that it is a patch.
+ */
 static void check_by_kind(struct checking *check, const char *path)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        struct lkg_value *doc = NULL;
+        bool patch = is_patch(path), in = lkg_tool_is_stdin(path);
         struct lkg_tool named = *check->tool;
+        struct lkg_tool_sources *sources;
+        struct lkg_value *doc = NULL;
         const char *kind = NULL;
-        int status = lkg_tool_read_doc(check->tool, path, !is_patch(path), 0, &report, NULL, &doc);
+        int status = in ? LKG_TOOL_OK : lkg_tool_read_doc(check->tool, path, !patch, 0, &report, NULL, &doc);
 
-        if (status == LKG_TOOL_FAILED) {
-                fail(check, path, status);
-                return;
-        }
-        if (is_patch(path)) {
+        if (doc && lkg_value_type(doc) == LKG_MAP)
+                kind = lkg_map_get_string(doc, "kind");
+        if (status != LKG_TOOL_FAILED && patch) {
                 add(check, "file", path, NULL, &report);
                 return;
         }
-        if (doc && lkg_value_type(doc) == LKG_MAP)
-                kind = lkg_map_get_string(doc, "kind");
         if (kind && strcmp(kind, LKG_CONFIG_KIND) == 0) {
                 check_configuration(check, path);
                 return;
@@ -300,7 +290,12 @@ static void check_by_kind(struct checking *check, const char *path)
                 named.options.remote = path;
         else
                 named.options.config = path;
-        check_document(check, path, &named);
+        if (status != LKG_TOOL_FAILED)
+                status = load(&named, NULL, NULL, &sources);
+        if (status != LKG_TOOL_OK)
+                fail(check, path, status);
+        else
+                add(check, "file", path, sources, &sources->candidate->report);
 }
 
 static bool is_document(const char *name)
@@ -327,32 +322,24 @@ static void check_directory(struct checking *check, const char *path)
                         check_by_kind(check, lkg_tool_format("%s/%s", path, names.items[i]));
 }
 
-static void check_file(struct checking *check, const char *path)
-{
-        struct lkg_tool named = *check->tool;
-        struct stat st;
-
-        if (lkg_tool_is_stdin(path)) { /* it can be read once */
-                named.options.config = path;
-                check_document(check, path, &named);
-        } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-                check_directory(check, path);
-        } else {
-                check_by_kind(check, path);
-        }
-}
-
 static int check_files(const struct lkg_tool *tool)
 {
         struct checking check = { .list = NULL };
+        struct stat st;
 
         if (lkg_tool_has_sources(tool) || tool->options.node_config || tool->options.checking.configmap)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "FILE is judged alone, by its kind; to judge layers together name "
                                      "all of them with options: --config, --config-dir, ...");
         checking_init(&check, tool, "files");
-        for (size_t i = 0; i < tool->n_words; i++)
-                check_file(&check, tool->words[i]);
+        for (size_t i = 0; i < tool->n_words; i++) {
+                const char *path = tool->words[i];
+
+                if (!lkg_tool_is_stdin(path) && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+                        check_directory(&check, path);
+                else
+                        check_by_kind(&check, path);
+        }
         return print(&check);
 }
 

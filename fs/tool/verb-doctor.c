@@ -207,23 +207,17 @@ static void check_crash_loop(struct diagnosis *d)
                     time);
 }
 
-/* Return: true: status/<component>/startups is an empty list. */
-static bool never_started(const struct diagnosis *d)
-{
-        struct lkg_value *list = lkg_tool_decode(lkg_view_text(&d->view, "startups"));
-
-        return list && lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
-}
-
 /* While it is unknown which generation the component has read, the clock of a trial does not run. */
 static void check_unseen(struct diagnosis *d)
 {
-        bool trial = lkg_known_on_trial(d->known);
+        const struct lkg_value *starts = lkg_tool_decode(lkg_view_text(&d->view, "startups"));
+        bool trial = lkg_known_on_trial(d->known),
+             none = starts && lkg_value_type(starts) == LKG_LIST && lkg_value_size(starts) == 0;
         unsigned long unseen = lkg_known_unseen(d->known);
 
         if (!unseen)
                 return;
-        if (lkg_known_dynamic(d->known) && never_started(d))
+        if (lkg_known_dynamic(d->known) && none)
                 add(d, trial ? LKG_ERROR : LKG_WARNING,
                     "it reads another path (see its --config), or has run since before lkgfs: then restart "
                     "it",

@@ -146,17 +146,6 @@ static void run_editor(const struct edit *edit)
                              editor);
 }
 
-static char *read_copy(const struct edit *edit, size_t *ret_size)
-{
-        LKG_CLEANUP(lkg_closep) int fd = open(edit->copy, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        char *text;
-        int r = fd < 0 ? -errno : lkg_tool_read(fd, LKG_DOC_BYTES_MAX, &text, ret_size);
-
-        if (r < 0)
-                fail(edit, edit->copy, r);
-        return text;
-}
-
 /* ---- judging, in a child ---- */
 
 /*
@@ -178,22 +167,11 @@ static void cover_dropins(const struct edit *edit, const struct lkg_tool_node *n
                 fail(edit, "judge the copy among the drop-ins (overlayfs)", -errno);
 }
 
-/* What changes in the merged document. Return: one of JUDGED_SAME, JUDGED_CHANGED; an exit status after a message. */
-static int show_difference(const struct edit *edit, const struct lkg_candidate *before,
-                           const struct lkg_candidate *after)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
-        const char *diff =
-                lkg_tool_diff("the layers as they are", lkg_tool_masked(before->doc, LKG_FORMAT_YAML),
-                              "with this file", lkg_tool_masked(after->doc, LKG_FORMAT_YAML));
-
-        lkg_tool_put_diff(edit->tool, diff, &shown);
-        (void)lkg_tool_print(&shown, LKG_TOOL_OK);
-        return *diff ? JUDGED_CHANGED : JUDGED_SAME;
-}
-
+/* Shows what changes in the merged document. Return: one of JUDGED_...; an exit status after a message. */
 static int judge_in_child(const struct edit *edit)
 {
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
+        const char *diff;
         struct lkg_tool_sources *before, *after;
         struct lkg_tool_node *node;
         int status = lkg_tool_node_open(edit->tool, &node);
@@ -210,7 +188,12 @@ static int judge_in_child(const struct edit *edit)
         lkg_tool_print_findings(edit->tool, STDOUT_FILENO, &after->candidate->report);
         if (after->candidate->state != LKG_CANDIDATE_VALID)
                 return JUDGED_REFUSED;
-        return show_difference(edit, before->candidate, after->candidate);
+        diff = lkg_tool_diff("the layers as they are",
+                             lkg_tool_masked(before->candidate->doc, LKG_FORMAT_YAML), "with this file",
+                             lkg_tool_masked(after->candidate->doc, LKG_FORMAT_YAML));
+        lkg_tool_put_diff(edit->tool, diff, &shown);
+        (void)lkg_tool_print(&shown, LKG_TOOL_OK);
+        return *diff ? JUDGED_CHANGED : JUDGED_SAME;
 }
 
 /* Return: JUDGED_.... What cannot be judged ends the verb, after a message. */
@@ -335,42 +318,29 @@ static char ask(const char *question, const char *letters)
         }
 }
 
-static void say_class(const struct lkg_config_component *k)
-{
-        if (k->restart.policy == LKG_SETTINGS_RESTART_NEVER)
-                (void)printf("Takes effect when %s is restarted; lkgfs does not do that (restart.policy: "
-                             "Never).\n",
-                             k->name);
-        else
-                (void)printf("Takes effect with a restart of %s, which lkgfs asks for.\n", k->name);
-}
-
-static int try_next(const struct edit *edit)
-{
-        struct lkg_view view = { 0 };
-        struct lkg_error err = { 0 };
-
-        if (lkg_view_find(edit->tool, &view, &err) < 0 ||
-            lkg_view_find_component(edit->tool, &view, &err) < 0)
-                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
-        return lkg_view_command(edit->tool, &view, "try", "5m");
-}
-
 static char decide(const struct edit *edit, int judged)
 {
+        const char *name = edit->component->name;
+
         if (judged == JUDGED_REFUSED)
                 return ask("It would be refused. (e)dit again, (s)ave anyway, (q)uit without saving?",
                            "esq");
         if (judged == JUDGED_SAME)
                 (void)puts("The merged document does not change.");
+        else if (edit->component->restart.policy == LKG_SETTINGS_RESTART_NEVER)
+                (void)printf("Takes effect when %s is restarted; lkgfs does not do that (restart.policy: "
+                             "Never).\n",
+                             name);
         else
-                say_class(edit->component);
+                (void)printf("Takes effect with a restart of %s, which lkgfs asks for.\n", name);
         return ask("(s)ave, (t)ry for 5 minutes, (e)dit again, (q)uit without saving?", "steq");
 }
 
 static int commit(const struct edit *edit, char answer, const char *data, size_t size)
 {
         char *before = served(edit, "generation");
+        struct lkg_view view = { 0 };
+        struct lkg_error err = { 0 };
         int status = LKG_TOOL_OK;
 
         if (!is_unchanged(edit) &&
@@ -378,8 +348,12 @@ static int commit(const struct edit *edit, char answer, const char *data, size_t
                 "without saving?",
                 "sq") == 'q')
                 return LKG_TOOL_DIFFERENT;
-        if (answer == 't')
-                status = try_next(edit);
+        if (answer == 't') {
+                if (lkg_view_find(edit->tool, &view, &err) < 0 ||
+                    lkg_view_find_component(edit->tool, &view, &err) < 0)
+                        lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
+                status = lkg_view_command(edit->tool, &view, "try", "5m");
+        }
         if (status != LKG_TOOL_OK)
                 return status;
         save(edit, data, size);
@@ -392,12 +366,16 @@ static int commit(const struct edit *edit, char answer, const char *data, size_t
 static int converse(const struct edit *edit)
 {
         for (;;) {
+                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
                 size_t size;
                 char *data, answer;
-                int judged;
+                int r, judged;
 
                 run_editor(edit);
-                data = read_copy(edit, &size);
+                fd = open(edit->copy, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+                r = fd < 0 ? -errno : lkg_tool_read(fd, LKG_DOC_BYTES_MAX, &data, &size);
+                if (r < 0)
+                        fail(edit, edit->copy, r);
                 if (edit->exists && size == edit->before_size && memcmp(data, edit->before, size) == 0) {
                         lkg_tool_note(edit->tool, "'%s' was not changed", edit->name);
                         return LKG_TOOL_OK;

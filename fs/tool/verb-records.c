@@ -235,31 +235,24 @@ static int show_mark(const struct lkg_tool *tool, const struct lkg_view *view, c
         return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
 }
 
-/* As `echo REASON > bad/<component>/ID` does; the words after the id are joined, as by echo(1). */
-static int condemn(const struct lkg_tool *tool, const struct lkg_view *view)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf reason = LKG_BUF_INIT;
-
-        for (size_t i = 1; i < tool->n_words; i++)
-                lkg_buf_printf(&reason, "%s%s", i > 1 ? " " : "", tool->words[i]);
-        return lkg_view_write(tool, view, lkg_tool_format("bad/%s/%s", view->component, tool->words[0]),
-                              O_CREAT, lkg_buf_text(&reason));
-}
-
 /* The verb `forget` removes a mark. */
 int lkg_verb_bad(const struct lkg_tool *tool)
 {
         struct lkg_view view = { 0 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf reason = LKG_BUF_INIT;
         const char *id = tool->n_words > 0 ? tool->words[0] : NULL;
 
+        for (size_t i = 1; i < tool->n_words; i++)
+                lkg_buf_printf(&reason, "%s%s", i > 1 ? " " : "", tool->words[i]);
         /* An id that is not a file name would lead elsewhere; an empty reason would have no effect. */
         if (id && (!*id || *id == '.' || strchr(id, '/')))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
         if (id && tool->n_words > 1 && !*tool->words[1])
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: a reason after the id");
         view = lkg_view_open(tool, true);
-        if (tool->n_words > 1)
-                return condemn(tool, &view);
+        if (tool->n_words > 1) /* as `echo REASON > bad/<component>/ID` does, whose words are joined */
+                return lkg_view_write(tool, &view, lkg_tool_format("bad/%s/%s", view.component, id), O_CREAT,
+                                      lkg_buf_text(&reason));
         return id ? show_mark(tool, &view, id) : list_marks(tool, &view);
 }
 

@@ -53,19 +53,6 @@ static int status_of(const struct lkg_fleet *fleet)
 
 /* ---- the annotation ---- */
 
-static void put_annotation(const char *value, struct lkg_json *json)
-{
-        lkg_json_map(json, NULL, LKG_JSON_TIGHT);
-        lkg_json_map(json, "metadata", LKG_JSON_TIGHT);
-        lkg_json_map(json, "annotations", LKG_JSON_TIGHT);
-        if (value)
-                lkg_json_text(json, LKG_ANNOTATION_HALT, value);
-        else
-                lkg_json_null(json, LKG_ANNOTATION_HALT);
-        for (unsigned i = 0; i < 3; i++)
-                lkg_json_end(json);
-}
-
 /*
  * A JSON merge patch, so that nothing else of the object is touched. It needs nothing but the right to patch; only after it the
  * nodes are counted, and who may not count them is told so.
@@ -78,7 +65,15 @@ static bool annotate(const struct lkg_tool *tool, struct lkg_fleet_api *api, str
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         const struct lkg_resource resource = lkg_fleet_configmap(&fleet->reference);
 
-        put_annotation(value, &json);
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_map(&json, "metadata", LKG_JSON_TIGHT);
+        lkg_json_map(&json, "annotations", LKG_JSON_TIGHT);
+        if (value)
+                lkg_json_text(&json, LKG_ANNOTATION_HALT, value);
+        else
+                lkg_json_null(&json, LKG_ANNOTATION_HALT);
+        for (unsigned i = 0; i < 3; i++)
+                lkg_json_end(&json);
         if (!lkg_fleet_send(api, &resource, "patch", &json))
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", api->words);
         return lkg_fleet_take_answer(api, fleet) && lkg_fleet_look_at_slots(api, fleet);

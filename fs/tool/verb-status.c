@@ -262,30 +262,6 @@ static void append_typo(const struct lkg_report *findings, struct lkg_buf *buf)
 
 /* ---- as a document ---- */
 
-/* From condition.json: a reason may contain a colon, so the line of text cannot be parsed. */
-static void map_condition(struct lkg_value *map, const struct lkg_value *condition)
-{
-        const char *status = lkg_tool_word(condition, "status");
-
-        lkg_tool_map_value(
-                map, "condition",
-                lkg_tool_texts(lkg_tool_map(), "status", *status ? status : "Unknown", "reason",
-                               lkg_tool_word(condition, "reason"), "message",
-                               lkg_tool_word(condition, "message"), "since",
-                               condition ? lkg_map_get_string(condition, "lastTransitionTime") : NULL,
-                               NULL));
-}
-
-static void map_processes(struct lkg_value *map, const struct lkg_processes *processes)
-{
-        struct lkg_value *item = processes->n ? lkg_tool_map() : NULL;
-
-        for (size_t i = 0; i < processes->n; i++)
-                lkg_tool_map_bool(item, processes->items[i].name, processes->items[i].up);
-        if (item)
-                lkg_tool_map_value(map, "processes", item);
-}
-
 static void map_hold(struct lkg_value *map, const struct lkg_known *known)
 {
         static const struct lkg_tool_member members[] = {
@@ -335,12 +311,22 @@ static struct lkg_value *map_component(const struct facts *facts)
                 { "last-error", "lastError" }, { "last-known-good", "lastKnownGood" },
         };
         const struct lkg_known *known = facts->known;
-        struct lkg_value *map = lkg_tool_map();
+        const char *status = lkg_tool_word(known->condition, "status");
+        struct lkg_value *map = lkg_tool_map(), *condition = lkg_tool_map(), *processes = lkg_tool_map();
 
         lkg_tool_texts(map, "name", facts->view.component, "servedSince",
                        *known->served_since ? known->served_since : NULL, "next", next_of(facts), NULL);
-        map_condition(map, known->condition);
-        map_processes(map, &known->processes);
+        /* from condition.json: a reason may contain a colon, so the line of text cannot be parsed */
+        lkg_tool_texts(condition, "status", *status ? status : "Unknown", "reason",
+                       lkg_tool_word(known->condition, "reason"), "message",
+                       lkg_tool_word(known->condition, "message"), "since",
+                       known->condition ? lkg_map_get_string(known->condition, "lastTransitionTime") : NULL,
+                       NULL);
+        lkg_tool_map_value(map, "condition", condition);
+        for (size_t i = 0; i < known->processes.n; i++)
+                lkg_tool_map_bool(processes, known->processes.items[i].name, known->processes.items[i].up);
+        if (known->processes.n)
+                lkg_tool_map_value(map, "processes", processes);
         lkg_tool_map_number(map, "generation", strtoull(text_of(facts, "generation"), NULL, 10));
         lkg_tool_map_members(map, known->texts, texts, LKG_ARRAY_SIZE(texts));
         map_hold(map, known);

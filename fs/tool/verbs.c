@@ -100,20 +100,6 @@ const struct lkg_tool_verb *lkg_tool_find_verb(const char *name)
         return NULL;
 }
 
-/* A prefix of a verb is suggested before a similar spelling. */
-const char *lkg_tool_nearest(const char *name)
-{
-        struct lkg_nearest nearest;
-
-        for (size_t i = 0; i < lkg_n_tool_verbs && strlen(name) >= 2; i++)
-                if (strncmp(lkg_tool_verbs[i].name, name, strlen(name)) == 0)
-                        return lkg_tool_verbs[i].name;
-        lkg_nearest_init(&nearest, name);
-        for (size_t i = 0; i < lkg_n_tool_verbs; i++)
-                lkg_nearest_offer(&nearest, lkg_tool_verbs[i].name);
-        return lkg_nearest_best(&nearest);
-}
-
 /* ---- help ---- */
 
 /*

@@ -36,6 +36,19 @@ int lkg_view_mounts(struct lkg_strings *ret)
         return 0;
 }
 
+static int say(struct lkg_error *err, const char *fmt, ...) LKG_PRINTF(2, 3);
+
+/* A sentence that is complete. Return: -EIO. */
+static int say(struct lkg_error *err, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(err->message, sizeof(err->message), fmt, ap);
+        va_end(ap);
+        return -EIO;
+}
+
 /* ---- which view ---- */
 
 const char *lkg_view_named(const struct lkg_tool *tool)
@@ -65,11 +78,9 @@ static int find_mountpoint(const struct lkg_tool *tool, const char **ret, struct
                 return 0;
         }
         if (mounts.n_items == 0)
-                return lkg_tool_say(err,
-                                    "lkgfs is not mounted here; start it with `systemctl start lkgfs`, or "
-                                    "mount it with `lkgfs mount MOUNTPOINT`");
-        return lkg_tool_say(err, "several lkgfs mounts: %s; choose with --mountpoint",
-                            lkg_tool_join(&mounts));
+                return say(err, "lkgfs is not mounted here; start it with `systemctl start lkgfs`, or "
+                                "mount it with `lkgfs mount MOUNTPOINT`");
+        return say(err, "several lkgfs mounts: %s; choose with --mountpoint", lkg_tool_join(&mounts));
 }
 
 /* Is there a component's status below @root? The node's own directory `status` has none. */
@@ -103,32 +114,25 @@ static const char *find_virtual_dir(const char *mountpoint)
         return NULL;
 }
 
-static const char *choose_root(const struct lkg_tool *tool, const char *mountpoint)
-{
-        const char *given = tool->options.virtual_dir, *root = NULL;
-
-        if (given && *given)
-                return lkg_tool_format("%s/%s", mountpoint, given);
-        if (!given && !has_status(mountpoint))
-                root = find_virtual_dir(mountpoint);
-        return root ? root : mountpoint;
-}
-
 int lkg_view_find(const struct lkg_tool *tool, struct lkg_view *ret, struct lkg_error *err)
 {
-        const char *why;
+        const char *given = tool->options.virtual_dir, *root = NULL, *why;
         int r = find_mountpoint(tool, &ret->mountpoint, err);
 
         if (r < 0)
                 return r;
-        ret->root = choose_root(tool, ret->mountpoint);
+        if (given && *given)
+                root = lkg_tool_format("%s/%s", ret->mountpoint, given);
+        else if (!given && !has_status(ret->mountpoint))
+                root = find_virtual_dir(ret->mountpoint);
+        ret->root = root ? root : ret->mountpoint;
         ret->fd = open(ret->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (ret->fd >= 0 && faccessat(ret->fd, "status", F_OK, 0) == 0)
                 return 0;
         why = errno == ENOENT     ? "lkgfs is not running there"
               : errno == ENOTCONN ? "the mount is dead (start lkgfsd again, it recovers it)"
                                   : strerror(errno);
-        return lkg_tool_say(err, "'%s': %s", ret->root, why);
+        return say(err, "'%s': %s", ret->root, why);
 }
 
 int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, struct lkg_error *err)
@@ -138,15 +142,14 @@ int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, 
         int r = lkg_view_components(view, &components);
 
         if (r < 0)
-                return lkg_tool_say(err, "'%s/status': %s", view->root, strerror(-r));
+                return say(err, "'%s/status': %s", view->root, strerror(-r));
         if (given && !lkg_tool_has_word(&components, given))
-                return lkg_tool_say(err, "no component \"%.60s\", there is: %s", given,
-                                    lkg_tool_join(&components));
+                return say(err, "no component \"%.60s\", there is: %s", given, lkg_tool_join(&components));
         if (!given && components.n_items == 0)
-                return lkg_tool_say(err, "'%s' has no component", view->root);
+                return say(err, "'%s' has no component", view->root);
         if (!given && components.n_items > 1) {
-                (void)lkg_tool_say(err, "several components: %s; choose with --component",
-                                   lkg_tool_join(&components));
+                (void)say(err, "several components: %s; choose with --component",
+                          lkg_tool_join(&components));
                 return -EINVAL;
         }
         view->component = given ? given : lkg_tool_cut(components.items[0], strlen(components.items[0]));
@@ -249,15 +252,6 @@ struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fm
                 value = lkg_tool_decode(text);
         va_end(ap);
         return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
-}
-
-int lkg_view_findings(const struct lkg_view *view, struct lkg_report *ret)
-{
-        char *path = lkg_tool_format("status/%s/findings.json", view->component);
-        struct lkg_value *map = lkg_view_read_json(view, "%s", path);
-
-        (void)lkg_tool_findings_take(map, ret);
-        return !map && faccessat(view->fd, path, R_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
 /* ---- writing ---- */
