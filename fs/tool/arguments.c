@@ -292,17 +292,6 @@ static int take_option(struct lkg_tool *tool, int argc, char **argv, int *i, cha
         return store(&tool->options, row, arg, value, message);
 }
 
-static int check_words(const struct lkg_tool *tool, char message[static 512])
-{
-        const struct lkg_tool_verb *verb = tool->verb;
-
-        if (tool->n_words < verb->min_words)
-                return refuse(message, "missing: %s", verb->words);
-        if (tool->n_words > verb->max_words)
-                return refuse(message, "unexpected word \"%.60s\"", tool->words[verb->max_words]);
-        return 0;
-}
-
 /* `lkgfs explain --max-pods`: an option unknown to the tool may be a flag of a component. */
 static bool is_flag_to_explain(const struct lkg_tool *tool, const char *arg)
 {
@@ -345,33 +334,26 @@ static int take_verb(struct lkg_tool *tool, int argc, char **argv, int *at, char
                       near ? near : "", near ? "`?" : "");
 }
 
-/* What follows `--`: words, or the component's own command line. Return: how many words. */
-static int take_rest(struct lkg_tool *tool, int argc, char **argv, int i, int n)
-{
-        if (tool->verb && (tool->verb->options & LKG_OPT_JUDGE)) {
-                tool->flags = argv + i;
-                tool->n_flags = (size_t)(argc - i);
-                return n;
-        }
-        for (; i < argc; i++)
-                tool->words[n++] = argv[i];
-        return n;
-}
-
 /* Words are moved to the front, over arguments that have been read already. */
 static int take_arguments(struct lkg_tool *tool, int argc, char **argv, int at, char message[static 512])
 {
+        bool rest = false;
         int n = 0, r;
 
         tool->words = argv + 1;
         for (int i = 1; i < argc; i++) {
                 if (i == at)
                         continue;
-                if (strcmp(argv[i], "--") == 0) {
-                        n = take_rest(tool, argc, argv, i + 1, n);
+                if (!rest &&
+                    strcmp(argv[i], "--") == 0) { /* words follow, or the component's own command line */
+                        rest = true;
+                        if (!tool->verb || !(tool->verb->options & LKG_OPT_JUDGE))
+                                continue;
+                        tool->flags = argv + i + 1;
+                        tool->n_flags = (size_t)(argc - i - 1);
                         break;
                 }
-                if (!is_option(argv[i]) || is_flag_to_explain(tool, argv[i])) {
+                if (rest || !is_option(argv[i]) || is_flag_to_explain(tool, argv[i])) {
                         tool->words[n++] = argv[i];
                         continue;
                 }
@@ -398,7 +380,11 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
                 return refuse(message, "--release: only `check` compares two releases");
         if (!tool->verb || tool->options.help || tool->options.version)
                 return 0;
-        return check_words(tool, message);
+        if (tool->n_words < tool->verb->min_words)
+                return refuse(message, "missing: %s", tool->verb->words);
+        if (tool->n_words > tool->verb->max_words)
+                return refuse(message, "unexpected word \"%.60s\"", tool->words[tool->verb->max_words]);
+        return 0;
 }
 
 /* ---- for the completion and help ---- */

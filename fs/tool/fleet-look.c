@@ -492,17 +492,6 @@ static void add_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state
         }
 }
 
-static void add_waiting(const struct lkg_fleet *fleet, struct lkg_value *rows)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < fleet->n_nodes && n < WAITING_SHOWN; i++)
-                if (fleet->nodes[i].waits) {
-                        (void)new_row(rows, fleet->nodes[i].name, "waiting", fleet->nodes[i].words);
-                        n++;
-                }
-}
-
 void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *trouble, struct lkg_buf *buf)
 {
         static const struct lkg_column columns[] = { { "NODE", "node", 0, 40 },
@@ -520,7 +509,11 @@ void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *
         }
         add_slots(fleet, LKG_SLOT_FAILED, now_ns, rows);
         add_slots(fleet, LKG_SLOT_HELD, now_ns, rows);
-        add_waiting(fleet, rows);
+        for (size_t i = 0, n = 0; i < fleet->n_nodes && n < WAITING_SHOWN; i++)
+                if (fleet->nodes[i].waits) {
+                        (void)new_row(rows, fleet->nodes[i].name, "waiting", fleet->nodes[i].words);
+                        n++;
+                }
         if (fleet->counts.n_failed + fleet->counts.n_held + fleet->n_waiting == 0)
                 return;
         lkg_buf_putc(buf, '\n');

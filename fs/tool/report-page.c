@@ -172,17 +172,6 @@ static void add_findings(struct lkg_value *list, const char *name, const struct 
         lkg_tool_append(list, item);
 }
 
-static void put_judged(struct lkg_value *tree, struct lkg_value *list)
-{
-        const struct lkg_value *item, *check = lkg_value_get_pointer(tree, "/judged/check.json/json");
-
-        for (size_t i = 0; (item = lkg_tool_item(check, "judged", i)); i++) {
-                const char *name = lkg_tool_word(item, "component");
-
-                add_findings(list, *name ? name : lkg_tool_word(item, "configuration"), item, i == 0);
-        }
-}
-
 /* ---- what is served, and what changed from one generation to the next ---- */
 
 /* The document of a generation: the file of its directory that is not one of the history's own. */
@@ -669,6 +658,7 @@ static void put_component(struct lkg_value *tree, const char *name, struct lkg_v
 
 static void put_components(struct lkg_value *tree)
 {
+        const struct lkg_value *item, *check = lkg_value_get_pointer(tree, "/judged/check.json/json");
         struct lkg_strings names = { 0 };
         struct lkg_value *findings = lkg_tool_map_list(tree, "findings"),
                          *origins = lkg_tool_map_list(tree, "origins");
@@ -678,7 +668,11 @@ static void put_components(struct lkg_value *tree)
         for (size_t i = 0; i < names.n_items; i++)
                 if (!at(lkg_parts_at(tree, "status"), names.items[i], "path"))
                         put_component(tree, names.items[i], origins);
-        put_judged(tree, findings);
+        for (size_t i = 0; (item = lkg_tool_item(check, "judged", i)); i++) {
+                const char *name = lkg_tool_word(item, "component");
+
+                add_findings(findings, *name ? name : lkg_tool_word(item, "configuration"), item, i == 0);
+        }
         put_judged_origins(tree, origins);
 }
 

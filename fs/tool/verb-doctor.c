@@ -93,15 +93,6 @@ static void check_hold(struct diagnosis *d)
                 add(d, LKG_NOTE, advice, "on try until %s", *until ? until : "?");
 }
 
-static void check_generation(struct diagnosis *d)
-{
-        const char *generation = lkg_known_text(d->known, "generation");
-
-        if (*generation && strtoull(generation, NULL, 10) == 0)
-                add(d, LKG_ERROR, "create a base or a drop-in; `lkgfs status` names the problem",
-                    "no document is served");
-}
-
 /*
  * What findings are about, by their codes (core/base/findings.c), and from which severity on they are a problem; the last row is
  * of all others.
@@ -373,11 +364,16 @@ static void check_ports(struct diagnosis *d)
 
 static void look_at_component(struct diagnosis *d)
 {
+        const char *generation;
+
         d->known = lkg_known_read(&d->view);
+        generation = lkg_known_text(d->known, "generation");
         look_at_processes(d);
         check_condition(d);
         check_hold(d);
-        check_generation(d);
+        if (*generation && strtoull(generation, NULL, 10) == 0)
+                add(d, LKG_ERROR, "create a base or a drop-in; `lkgfs status` names the problem",
+                    "no document is served");
         check_findings(d);
         check_assigned(d);
         check_crash_loop(d);

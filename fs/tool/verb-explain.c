@@ -94,14 +94,6 @@ static bool kind_wanted(const struct lkg_kind *kind, const char *name)
         return !name || strcasecmp(kind->kind, name) == 0 || strcasecmp(kind->component, name) == 0;
 }
 
-static bool kind_known(const char *name)
-{
-        for (size_t i = 0; i < lkg_n_kinds; i++)
-                if (kind_wanted(&lkg_kinds[i], name))
-                        return true;
-        return false;
-}
-
 /* `[]`, `[0]`, `{}`: not part of a name. */
 static const char *skip_brackets(const char *p)
 {
@@ -381,9 +373,12 @@ int lkg_verb_explain(const struct lkg_tool *tool)
 {
         const char *kind = tool->options.kind;
         struct explained_list list;
+        bool known = false;
         unsigned code;
 
-        if (kind && !kind_known(kind))
+        for (size_t i = 0; i < lkg_n_kinds; i++)
+                known |= kind_wanted(&lkg_kinds[i], kind);
+        if (!known)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "there are no tables for kind \"%.60s\"", kind);
         if (tool->n_words == 0)
                 return print_codes(tool, 0);
