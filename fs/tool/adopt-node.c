@@ -88,12 +88,11 @@ static void read_flags(struct lkg_adopt_node *look)
                 if (n == 0)
                         n = flag_value(words, i, "config-dir", &look->config_dir);
                 if (n == 0)
-                        lkg_tool_add_word(&look->flag_list, words->items[i]);
+                        lkg_tool_add_word(&look->flags, words->items[i]);
                 i += n ? n : 1;
         }
         if (look->config_dir && !*look->config_dir)
                 look->config_dir = NULL;
-        look->flags = (const char *const *)look->flag_list.items;
 }
 
 /* ---- recognising ---- */
@@ -470,8 +469,8 @@ static struct lkg_judge *judge_new(const struct lkg_adopt_node *look)
 {
         const struct lkg_judge_config config = {
                 .release = look->tool->options.release,
-                .flags = look->flags,
-                .n_flags = look->flag_list.n_items,
+                .flags = (const char *const *)look->flags.items,
+                .n_flags = look->flags.n_items,
                 .flags_observed = true,
                 .component = lkg_schema_reader("kubelet"),
         };

@@ -84,8 +84,7 @@ struct lkg_adopt_node {
         struct lkg_strings signs; /* what the profile was recognised by */
         const char *program;      /* of the component; below: borrowed from unit */
         const char *base, *config_dir;
-        const char *const *flags; /* without --config and --config-dir */
-        struct lkg_strings flag_list;
+        struct lkg_strings flags; /* without --config and --config-dir */
 };
 /** lkg_adopt_root() - open --root, or end the verb. */
 void lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret);

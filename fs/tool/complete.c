@@ -14,6 +14,7 @@ struct complete {
         const char *current; /* what has been typed of the word */
         const char *prefix;  /* before each answer: "--output=" */
         struct lkg_tool tool;
+        struct lkg_view view;
         size_t n_words; /* before the current one, without the verb */
         struct lkg_buf out;
 };
@@ -27,42 +28,42 @@ static void offer(struct complete *c, const char *word, const char *help)
 /* ---- from the view ---- */
 
 /* A view that cannot be read is silent here. Return: is there one? */
-static bool open_view(struct complete *c, bool one, struct lkg_view *view)
+static bool open_view(struct complete *c, bool one)
 {
         struct lkg_error ignored = { 0 };
 
-        return lkg_view_find(&c->tool, view, &ignored) == 0 &&
-               (!one || lkg_view_find_component(&c->tool, view, &ignored) == 0);
+        return lkg_view_find(&c->tool, &c->view, &ignored) == 0 &&
+               (!one || lkg_view_find_component(&c->tool, &c->view, &ignored) == 0);
 }
 
 static void offer_components(struct complete *c)
 {
-        struct lkg_view view = { 0 };
         struct lkg_strings names = { 0 };
 
-        if (open_view(c, false, &view))
-                (void)lkg_view_components(&view, &names);
+        if (open_view(c, false))
+                (void)lkg_view_components(&c->view, &names);
         for (size_t i = 0; i < names.n_items; i++)
                 offer(c, names.items[i], "component");
 }
 
 /* The names that a directory of the view has for the component, such as history/kubelet. */
-static void list(struct complete *c, const char *directory, struct lkg_view *view, struct lkg_strings *ret)
+static struct lkg_strings list(struct complete *c, const char *directory)
 {
-        if (open_view(c, true, view))
-                (void)lkg_tool_names(view->fd, lkg_tool_format("%s/%s", directory, view->component),
-                                     DT_UNKNOWN, ret);
+        struct lkg_strings names = { 0 };
+
+        if (open_view(c, true))
+                (void)lkg_tool_names(c->view.fd, lkg_tool_format("%s/%s", directory, c->view.component),
+                                     DT_UNKNOWN, &names);
+        return names;
 }
 
 static void offer_generations(struct complete *c)
 {
-        struct lkg_view view = { 0 };
-        struct lkg_strings numbers = { 0 };
+        const struct lkg_strings numbers = list(c, "history");
 
-        list(c, "history", &view, &numbers);
         for (size_t i = 0; i < numbers.n_items; i++) {
-                struct lkg_value *meta = lkg_view_read_json(&view, "history/%s/%s/meta.json", view.component,
-                                                            numbers.items[i]);
+                const struct lkg_value *meta = lkg_view_read_json(&c->view, "history/%s/%s/meta.json",
+                                                                  c->view.component, numbers.items[i]);
 
                 offer(c, numbers.items[i], lkg_tool_word(meta, "time"));
         }
@@ -70,10 +71,8 @@ static void offer_generations(struct complete *c)
 
 static void offer_bad(struct complete *c)
 {
-        struct lkg_view view = { 0 };
-        struct lkg_strings names = { 0 };
+        const struct lkg_strings names = list(c, "bad");
 
-        list(c, "bad", &view, &names);
         for (size_t i = 0; i < names.n_items; i++)
                 offer(c, names.items[i], "marked bad");
 }
@@ -81,9 +80,8 @@ static void offer_bad(struct complete *c)
 /* The fields that a layer sets, as `blame` takes them. */
 static void offer_set_fields(struct complete *c)
 {
-        struct lkg_view view = { 0 };
-        const char *text = open_view(c, true, &view) ? lkg_view_text(&view, "origin") : "";
-        struct lkg_value *rows = lkg_tool_origins(text);
+        const char *text = open_view(c, true) ? lkg_view_text(&c->view, "origin") : "";
+        const struct lkg_value *rows = lkg_tool_origins(text);
 
         for (size_t i = 0; i < lkg_value_size(rows); i++) {
                 const struct lkg_value *row = lkg_list_get(rows, i);
@@ -99,10 +97,8 @@ static void offer_set_fields(struct complete *c)
 static void offer_dropins(struct complete *c)
 {
         static const char role[] = "-drop-in-", end[] = ".yaml", merged[] = ".merged.yaml";
-        struct lkg_view view = { 0 };
-        struct lkg_strings names = { 0 };
+        const struct lkg_strings names = list(c, "layers");
 
-        list(c, "layers", &view, &names);
         for (size_t i = 0; i < names.n_items; i++) {
                 char *name = strstr(names.items[i], role);
                 size_t size = strlen(names.items[i]);

@@ -49,6 +49,7 @@ static void put_recognised(const struct adoption *a, struct lkg_buf *buf)
 
 static void put_files(const struct adoption *a, struct lkg_buf *buf)
 {
+        const char *at, *line;
         size_t size;
 
         for (size_t i = 0; i < a->plan.n_files; i++) {
@@ -64,8 +65,8 @@ static void put_files(const struct adoption *a, struct lkg_buf *buf)
                         lkg_buf_printf(buf, "File: %s%s%s%s\n", file->path,
                                        file->kept ? " (the present one is kept as " : "",
                                        file->kept ? file->path : "", file->kept ? LKG_ADOPT_ASIDE ")" : "");
-                for (const char *at = file->text ? file->text : "", *line;
-                     lkg_tool_next_line(&at, &line, &size);)
+                at = file->text ? file->text : "";
+                while (lkg_tool_next_line(&at, &line, &size))
                         lkg_buf_printf(buf, "%s%.*s\n", size ? "    " : "", (int)size, line);
         }
 }

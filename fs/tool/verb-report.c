@@ -95,7 +95,7 @@ static void put_archive(const struct lkg_parts *parts, struct lkg_buf *ret)
 }
 
 /* On a terminal nobody wants to see a page: it becomes a file of the working directory. */
-static const char *choose_file(const struct lkg_tool *tool, bool tar, char ret[static 200])
+static const char *choose_file(const struct lkg_tool *tool, bool tar)
 {
         struct utsname uts = { .nodename = "node" };
         char time[21];
@@ -106,8 +106,7 @@ static const char *choose_file(const struct lkg_tool *tool, bool tar, char ret[s
                 return NULL;
         (void)uname(&uts);
         lkg_format_rfc3339(lkg_realtime_ns(), time);
-        (void)snprintf(ret, 200, "lkgfs-report-%.64s-%s.%s", uts.nodename, time, tar ? "tar" : "html");
-        return ret;
+        return lkg_tool_format("lkgfs-report-%.64s-%s.%s", uts.nodename, time, tar ? "tar" : "html");
 }
 
 /* For root alone: documents are in it. It is written as a whole or not at all. */
@@ -134,8 +133,7 @@ int lkg_verb_report(const struct lkg_tool *tool)
         struct lkg_parts parts = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         bool tar = tool->options.format == LKG_TOOL_TAR;
-        char chosen[200];
-        const char *file = choose_file(tool, tar, chosen);
+        const char *file = choose_file(tool, tar);
 
         lkg_report_collect(tool, &parts);
         if (tar)
