@@ -283,7 +283,7 @@ void lkg_tool_put_finding(bool colour, const struct lkg_finding *finding, struct
 void *lkg_tool_keep(void *p);
 /** lkg_tool_own() - the same for one reference to a value; NULL is NULL. */
 struct lkg_value *lkg_tool_own(struct lkg_value *value);
-/** lkg_tool_kept(), _let_go() - how much there is; all after the first @n is freed. */
+/** lkg_tool_kept(), _let_go() - how many texts there are; those after the first @n are freed, and all values. */
 size_t lkg_tool_kept(void);
 void lkg_tool_let_go(size_t n);
 /** lkg_tool_grow() - an array of @n items, which this has made (NULL: none), with room for one more. */

@@ -7,30 +7,40 @@
 /* ---- memory ---- */
 
 static struct {
-        struct kept {
-                void *text;
-                struct lkg_value *value; /* instead */
-        } * items;
+        void **items;
         size_t n, n_allocated;
 } kept;
 
-static void keep(struct kept item)
-{
-        (void)lkg_need(LKG_RESERVE(kept.items, kept.n, kept.n_allocated));
-        kept.items[kept.n++] = item;
-}
+/* Those that are in no other one yet, which are few. */
+static struct {
+        struct lkg_value **items;
+        size_t n, n_allocated;
+} owned;
 
 void *lkg_tool_keep(void *p)
 {
-        keep((struct kept){ .text = lkg_must(p) });
-        return p;
+        (void)lkg_must(p);
+        (void)lkg_need(LKG_RESERVE(kept.items, kept.n, kept.n_allocated));
+        return kept.items[kept.n++] = p;
 }
 
 struct lkg_value *lkg_tool_own(struct lkg_value *value)
 {
-        if (value)
-                keep((struct kept){ .value = value });
-        return value;
+        if (!value)
+                return NULL;
+        (void)lkg_need(LKG_RESERVE(owned.items, owned.n, owned.n_allocated));
+        return owned.items[owned.n++] = value;
+}
+
+/* For the place that @value is put into: the first one gets what was owned here, any other one a reference of its own. */
+static struct lkg_value *give(struct lkg_value *value)
+{
+        for (size_t i = owned.n; i > 0; i--)
+                if (owned.items[i - 1] == value) {
+                        owned.items[i - 1] = owned.items[--owned.n];
+                        return value;
+                }
+        return lkg_value_ref(value);
 }
 
 size_t lkg_tool_kept(void)
@@ -40,10 +50,10 @@ size_t lkg_tool_kept(void)
 
 void lkg_tool_let_go(size_t n)
 {
-        for (; kept.n > n; kept.n--) {
-                free(kept.items[kept.n - 1].text);
-                lkg_value_unref(kept.items[kept.n - 1].value);
-        }
+        while (kept.n > n)
+                free(kept.items[--kept.n]);
+        while (owned.n > 0)
+                lkg_value_unref(owned.items[--owned.n]);
 }
 
 void *lkg_tool_grow(void *items, size_t n, size_t size)
@@ -168,12 +178,12 @@ struct lkg_value *lkg_tool_list(void)
 
 void lkg_tool_map_value(struct lkg_value *map, const char *key, struct lkg_value *value)
 {
-        (void)lkg_map_set(map, key, strlen(key), value);
+        (void)lkg_map_set(map, key, strlen(key), give(value));
 }
 
 void lkg_tool_append(struct lkg_value *list, struct lkg_value *item)
 {
-        lkg_list_append(list, item);
+        lkg_list_append(list, give(item));
 }
 
 struct lkg_value *lkg_tool_document(void)
