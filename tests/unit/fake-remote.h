@@ -24,7 +24,7 @@ struct lkg_informer {
         enum lkg_api_status status;
         char words[256];
         uint64_t success_ns, failing_ns;
-        unsigned n_fetched, n_anew;
+        unsigned n_fetched, n_anew, serial;
 };
 struct lkg_reporter {
         struct lkg_reporter_options options;
@@ -38,6 +38,7 @@ static struct fake_remote {
         unsigned n_rejected, n_exec_done;
         char exec_text[256], exec_why[256];
         struct lkg_informer *informers[FAKE_OBJECTS];
+        unsigned n_informers; /* ever */
         struct lkg_client *client;
         struct lkg_client_counters counters;
         unsigned n_conditions, n_kicked;
@@ -225,6 +226,7 @@ struct lkg_informer *lkg_informer_new(const struct lkg_informer_options *options
         size_t i = 0;
 
         informer->options = *options;
+        informer->serial = ++fake.n_informers;
         (void)snprintf(informer->ns, sizeof(informer->ns), "%s",
                        options->resource.ns ? options->resource.ns : "");
         (void)snprintf(informer->name, sizeof(informer->name), "%s", options->resource.name);

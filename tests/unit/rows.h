@@ -9,6 +9,14 @@
  * An operation is a function from an input to a text, or of what came before in its section, too; a program has a table of them. In both, \n \t \\ \xNN and \s (a space at an
  * end) stand for bytes; in an input, \{30:TEXT} is a text thirty times. Inputs of several parts have ` ++ ` between them.
  *
+ * A story is a section of steps:
+ *
+ *     == steps
+ *     WORD ARGUMENT... => OUTPUT
+ *
+ * STEP(word, n) { ... } says what is done and seen; q->parts are its n arguments, of which the last one may have spaces, and those that a row
+ * leaves out are "". STEP(steps, 0) begins the story. The program's table is `rows_steps`.
+ *
  * LKG_ROWS_WRITE=1 writes what is answered now into the file; read the difference before you commit it.
  */
 #pragma once
@@ -37,7 +45,24 @@ struct question {
 struct operation {
         const char *name;
         void (*answer)(const struct question *q, struct lkg_buf *ret);
+        size_t n_args; /* of a step */
 };
+
+#define ROWS_STEPS_MAX 96
+
+static struct operation rows_steps[ROWS_STEPS_MAX] __attribute__((unused));
+
+#define STEP(word, n)                                                           \
+        static void step_##word(const struct question *q, struct lkg_buf *ret); \
+        __attribute__((constructor)) static void add_step_##word(void)          \
+        {                                                                       \
+                size_t i = 0;                                                   \
+                                                                                \
+                while (rows_steps[i].name)                                      \
+                        i++;                                                    \
+                rows_steps[i] = (struct operation){ #word, step_##word, (n) };  \
+        }                                                                       \
+        static void step_##word(const struct question *q, struct lkg_buf *ret)
 
 /* Is @name among the arguments? */
 static inline bool rows_has(const struct question *q, const char *name)
@@ -123,13 +148,14 @@ static inline void rows_encode(const char *text, size_t size, struct lkg_buf *re
         lkg_buf_puts(ret, "");
 }
 
-static inline size_t rows_split(char *text, const char *between, const char **ret)
+/* At most @max parts; the last one is the rest. */
+static inline size_t rows_split_to(char *text, const char *between, size_t max, const char **ret)
 {
         size_t n = 0;
 
         for (char *next; text; text = next) {
-                assert_true(n < ROWS_PARTS_MAX);
-                next = strstr(text, between);
+                assert_true(n < max);
+                next = n + 1 < max || max == ROWS_PARTS_MAX ? strstr(text, between) : NULL;
                 ret[n++] = text;
                 if (next) {
                         *next = '\0';
@@ -137,6 +163,11 @@ static inline size_t rows_split(char *text, const char *between, const char **re
                 }
         }
         return n;
+}
+
+static inline size_t rows_split(char *text, const char *between, const char **ret)
+{
+        return rows_split_to(text, between, ROWS_PARTS_MAX, ret);
 }
 
 static inline const struct operation *rows_operation(const struct operation *operations, const char *name)
@@ -159,7 +190,10 @@ static inline char *rows_ask(const struct operation *operation, struct question 
 
         assert_non_null(parts);
         q->text = text;
-        q->n_parts = rows_split(parts, " ++ ", q->parts);
+        q->n_parts = operation->n_args ? rows_split_to(parts, " ", operation->n_args, q->parts)
+                                       : rows_split(parts, " ++ ", q->parts);
+        for (; q->n_parts < operation->n_args; q->n_parts++)
+                q->parts[q->n_parts] = "";
         for (size_t i = 0; i < q->n_parts; i++)
                 q->parts[i] = rows_decode(q->parts[i], &size);
         operation->answer(q, &said);
@@ -170,6 +204,24 @@ static inline char *rows_ask(const struct operation *operation, struct question 
         return lkg_buf_steal(&ret, NULL);
 }
 
+static inline char *rows_step(const struct operation *operations, struct question *q, const char *row)
+{
+        size_t size = strcspn(row, " ");
+        char word[32];
+
+        (void)snprintf(word, sizeof(word), "%.*s", (int)size, row);
+        return rows_ask(rows_operation(operations, word), q, row + size + (row[size] == ' '));
+}
+
+static const char *rows_path; /* what is being asked now */
+static unsigned rows_line;
+
+static inline void rows_say_where(void)
+{
+        if (rows_line)
+                print_error("%s:%u: it ended here\n", rows_path, rows_line);
+}
+
 /* Every row of a file. @operations end with a row of zeros. */
 static inline void rows_check(const char *path, const struct operation *operations)
 {
@@ -177,7 +229,8 @@ static inline void rows_check(const char *path, const struct operation *operatio
         const struct operation *operation = NULL;
         LKG_CLEANUP(lkg_freep) char *line = NULL;
         LKG_CLEANUP(lkg_freep) char *header = NULL;
-        unsigned number = 0, n_rows = 0, n_wrong = 0;
+        unsigned n_rows = 0, n_wrong = 0;
+        bool steps = false;
         FILE *file = fopen(path, "re");
         struct question q = { 0 };
         size_t room = 0;
@@ -185,18 +238,25 @@ static inline void rows_check(const char *path, const struct operation *operatio
 
         if (!file)
                 fail_msg("%s cannot be read", path);
+        if (!rows_path)
+                (void)atexit(rows_say_where);
+        rows_path = path;
+        rows_line = 0;
         while ((size = getline(&line, &room, file)) > 0) {
                 char *arrow = strstr(line, " =>");
 
                 line[size - 1] = '\0';
-                number++;
+                rows_line++;
                 if (strncmp(line, "== ", 3) == 0) {
                         lkg_buf_printf(&written, "%s\n", line);
                         free(header);
                         header = strdup(line + 3);
                         q.n_args = rows_split(header, " ", q.args);
                         operation = rows_operation(operations, q.args[0]);
+                        steps = strcmp(q.args[0], "steps") == 0;
                         q.begins = true;
+                        if (steps)
+                                operation->answer(&q, NULL);
                 } else if (!arrow || *line == '#') {
                         lkg_buf_printf(&written, "%s\n", line);
                 } else {
@@ -205,16 +265,17 @@ static inline void rows_check(const char *path, const struct operation *operatio
 
                         *arrow = '\0';
                         assert_non_null(operation);
-                        got = rows_ask(operation, &q, line);
+                        got = steps ? rows_step(operations, &q, line) : rows_ask(operation, &q, line);
                         q.begins = false;
                         lkg_buf_printf(&written, "%s =>%s%s\n", line, *got ? " " : "", got);
                         n_rows++;
                         if (strcmp(got, want) == 0)
                                 continue;
                         n_wrong++;
-                        print_error("%s:%u: %s\n  got  %s\n  want %s\n", path, number, line, got, want);
+                        print_error("%s:%u: %s\n  got  %s\n  want %s\n", path, rows_line, line, got, want);
                 }
         }
+        rows_line = 0;
         (void)fclose(file);
         assert_true(n_rows > 0);
         if (getenv("LKG_ROWS_WRITE")) {
@@ -226,8 +287,10 @@ static inline void rows_check(const char *path, const struct operation *operatio
         assert_int_equal(n_wrong, 0);
 }
 
-#define ROWS(name, operations)                                             \
-        TEST(test_rows_of_##name)                                          \
+#define ROWS_WITH(name, operations, setup, teardown)                       \
+        TEST_WITH(test_rows_of_##name, setup, teardown)                    \
         {                                                                  \
                 rows_check(TEST_DIR "/rows/" #name ".rows", (operations)); \
         }
+
+#define ROWS(name, operations) ROWS_WITH(name, operations, NULL, NULL)

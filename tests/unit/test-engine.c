@@ -1,0 +1,901 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole engine in this process, told in steps: rows/engine_*.rows. The test is its file server and its supervisor (engine-node.h), the API server
+ * (fake-remote.h), and a disk that fails: checkpoints cannot be read, and there is no space for the pointers. In rows, $TOP is the node's directory.
+ *
+ * engine_run: from layers to publications, starts, copies, reloads. engine_commands: the control files; who may use them; nothing is done twice.
+ * engine_api: where a reference can come from, ConfigMaps, outages, rollout, reports. engine_source: what is followed when its checkpoint is lost,
+ * when only the resourceVersion changes, and when there is nothing to roll back to.
+ *
+ * Rule: docs/specification.md 2.10, 2.11, 2.15, 2.16, 4.17, 6.1, 6.2.
+ */
+#include <sys/xattr.h>
+
+#include <lkg/documents.h>
+#include <lkg/store.h>
+
+#include "core/reference/apiserver.h"
+#include "engine-node.h"
+#include "fake-remote.h"
+#include "rows.h"
+
+#define CONFIG "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
+
+static struct node *n;
+static int held_fd;              /* a file that somebody writes */
+static uint64_t last_number;     /* of the publication when it was last asked for */
+static unsigned last_conditions; /* that the cluster heard of, likewise */
+static struct lkg_stack_stats last_work;
+static char *first;    /* what `same` saw first */
+static char blob[128]; /* a path */
+static char release_before[LKG_RELEASE_NAME];
+
+/* ---- the disk ---- */
+
+static bool unreadable, full;
+
+int __real_lkg_record_read_text(int dirfd, const char *path, size_t max, char **ret, size_t *ret_size,
+                                struct lkg_error *err);
+int __wrap_lkg_record_read_text(int dirfd, const char *path, size_t max, char **ret, size_t *ret_size,
+                                struct lkg_error *err);
+int __real_lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,
+                                   struct lkg_error *err);
+int __wrap_lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,
+                                   struct lkg_error *err);
+
+int __wrap_lkg_record_read_text(int dirfd, const char *path, size_t max, char **ret, size_t *ret_size,
+                                struct lkg_error *err)
+{
+        if (unreadable && strncmp(path, "checkpoints/", 12) == 0)
+                return lkg_error_set(err, -EIO, NULL, "%s", path);
+        return __real_lkg_record_read_text(dirfd, path, max, ret, ret_size, err);
+}
+
+int __wrap_lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,
+                                   struct lkg_error *err)
+{
+        return full ? lkg_error_set(err, -ENOSPC, NULL, "pointers")
+                    : __real_lkg_store_save_pointers(c, pointers, err);
+}
+
+STEP(disk, 1)
+{
+        unreadable = strcmp(q->parts[0], "unreadable") == 0;
+        full = strcmp(q->parts[0], "full") == 0;
+}
+
+/* ---- what a row says ---- */
+
+/* With the node's directory for $TOP. Caller frees. */
+static char *with_top(const char *text, const char *from, const char *to)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        for (const char *next; (next = strstr(text, from)); text = next + strlen(from))
+                lkg_buf_printf(&buf, "%.*s%s", (int)(next - text), text, to);
+        lkg_buf_printf(&buf, "%s", text);
+        return lkg_buf_steal(&buf, NULL);
+}
+
+static void say(struct lkg_buf *ret, const char *text)
+{
+        LKG_CLEANUP(lkg_freep) char *shown = with_top(text, n->top, "$TOP");
+
+        lkg_buf_puts(ret, shown);
+}
+
+static void say_result(struct lkg_buf *ret, int r)
+{
+        lkg_buf_puts(ret, r < 0 ? strerrorname_np(-r) : "done");
+}
+
+static void say_yes(struct lkg_buf *ret, bool yes)
+{
+        lkg_buf_puts(ret, yes ? "yes" : "no");
+}
+
+static struct lkg_component *component(void)
+{
+        return &n->engine->components[0];
+}
+
+STEP(steps, 0)
+{
+        void *state = n;
+
+        if (n)
+                (void)teardown(&state);
+        fake_reset();
+        unreadable = full = false;
+        last_number = last_conditions = 0;
+        *release_before = '\0';
+        free(first);
+        first = NULL;
+        assert_int_equal(setup(&state), 0);
+        n = state;
+}
+
+static int end(void **state)
+{
+        void *node = n;
+
+        (void)state;
+        n = NULL;
+        return node ? teardown(&node) : 0;
+}
+
+/* ---- files ---- */
+
+static void put_parts(const char *path, const char *before, const char *text)
+{
+        LKG_CLEANUP(lkg_freep) char *named = with_top(text, "$TOP", n->top);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(&buf, "%s%s", before, named);
+        put(n, path, buf.data);
+}
+
+STEP(put, 2)
+{
+        put_parts(q->parts[0], "", q->parts[1]);
+}
+
+STEP(layer, 2)
+{
+        put_parts(q->parts[0], HEADER, q->parts[1]);
+}
+
+STEP(dropin, 2)
+{
+        put_dropin(n, q->parts[0], q->parts[1]);
+}
+
+STEP(config, 1)
+{
+        put_parts("etc/config.yaml", CONFIG, q->parts[0]);
+}
+
+/* More of `remote:`. */
+STEP(remote, 1)
+{
+        char text[512];
+
+        (void)snprintf(text, sizeof(text), "remote: {enabled: true, nodeName: n1%s}\n", q->parts[0]);
+        put_parts("etc/config.yaml", CONFIG, text);
+}
+
+STEP(unlink, 1)
+{
+        assert_int_equal(unlink(at(n, q->parts[0])), 0);
+}
+
+STEP(mkdir, 1)
+{
+        assert_int_equal(mkdir(at(n, q->parts[0]), 0755), 0);
+}
+
+STEP(link, 2)
+{
+        int fd = open(n->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        assert_int_equal(linkat(fd, q->parts[0], fd, q->parts[1], 0), 0);
+        lkg_close(fd);
+}
+
+STEP(move, 2)
+{
+        int fd = open(n->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        assert_int_equal(renameat(fd, q->parts[0], fd, q->parts[1]), 0);
+        lkg_close(fd);
+}
+
+STEP(rmtree, 1)
+{
+        assert_int_equal(tmpdir_remove(at(n, q->parts[0])), 0);
+}
+
+STEP(exists, 1)
+{
+        say_yes(ret, access(at(n, q->parts[0]), F_OK) == 0);
+}
+
+/* Is it marked as lkgfs' own copy? */
+STEP(is_copy, 1)
+{
+        char value[80];
+
+        say_yes(ret, getxattr(at(n, q->parts[0]), LKG_FALLBACK_XATTR, value, sizeof(value)) >= 0);
+}
+
+/* Somebody begins to write a file, goes on, ends. */
+STEP(open, 2)
+{
+        held_fd = open(at(n, q->parts[0]), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(held_fd >= 0);
+        assert_int_equal(write(held_fd, HEADER, strlen(HEADER)), strlen(HEADER));
+        assert_int_equal(write(held_fd, q->parts[1], strlen(q->parts[1])), strlen(q->parts[1]));
+}
+
+STEP(write, 1)
+{
+        assert_int_equal(write(held_fd, q->parts[0], strlen(q->parts[0])), strlen(q->parts[0]));
+}
+
+STEP(close, 0)
+{
+        assert_int_equal(close(held_fd), 0);
+}
+
+/* No file can be put in the manifest's place. */
+STEP(block_manifest, 0)
+{
+        assert_int_equal(renameat(n->runtime_fd, "current", n->runtime_fd, "aside"), 0);
+        assert_int_equal(mkdirat(n->runtime_fd, "current", 0700), 0);
+}
+
+STEP(free_manifest, 0)
+{
+        assert_int_equal(unlinkat(n->runtime_fd, "current", AT_REMOVEDIR), 0);
+        assert_int_equal(renameat(n->runtime_fd, "aside", n->runtime_fd, "current"), 0);
+}
+
+/* ---- the life of an engine ---- */
+
+/* Run until nothing is due now. */
+STEP(settle, 0)
+{
+        for (unsigned i = 0; sd_event_run(n->event, 0) > 0; i++)
+                assert_in_range(i, 0, 100);
+}
+
+/* Run until nothing is left to do after a change. */
+STEP(quiet, 0)
+{
+        uint64_t over = lkg_boottime_ns() + 400 * LKG_NSEC_PER_MSEC;
+
+        while (lkg_boottime_ns() < over)
+                turn(n, 50);
+}
+
+STEP(turn, 1)
+{
+        turn(n, (unsigned)strtoul(q->parts[0], NULL, 10));
+}
+
+STEP(start, 0)
+{
+        struct lkg_error err = { 0 };
+        int r = start_with(n, &err);
+
+        if (r == 0) {
+                join(n);
+                return;
+        }
+        lkg_buf_printf(ret, "%d ", r);
+        say(ret, err.message);
+}
+
+STEP(stop, 0)
+{
+        stop(n, true);
+}
+
+STEP(kill, 0)
+{
+        stop(n, false);
+}
+
+/* A reboot that was announced. */
+STEP(reboot, 0)
+{
+        stop(n, true);
+        assert_int_equal(tmpdir_remove(at(n, "runtime/blobs")), 0);
+        assert_int_equal(unlink(at(n, "runtime/current")), 0);
+}
+
+/* One that was not; the runtime directory is a tmpfs. */
+STEP(cut_power, 0)
+{
+        stop(n, false);
+        (void)lkg_close(n->runtime_fd);
+        assert_int_equal(tmpdir_remove(at(n, "runtime")), 0);
+        assert_int_equal(mkdir(at(n, "runtime"), 0700), 0);
+        n->runtime_fd = open_dir(n, "runtime", O_RDONLY);
+}
+
+STEP(persist, 0)
+{
+        lkg_engine_persist(n->engine);
+}
+
+STEP(reload, 0)
+{
+        lkg_engine_reload(n->engine);
+}
+
+/* Look at everything as if the file that is not settled had been unchanged for so many nanoseconds. */
+STEP(look, 1)
+{
+        if (*q->parts[0]) {
+                assert_int_equal(n->engine->settled.n_samples, 1);
+                n->engine->settled.samples[0].since_ns =
+                        lkg_boottime_ns() - strtoull(q->parts[0], NULL, 10) * LKG_NSEC_PER_MSEC;
+        }
+        lkg_watch_touch(&n->engine->watch, NULL);
+        lkg_engine_cycle(n->engine, /* look= */ true);
+}
+
+/* ---- messages ---- */
+
+STEP(changed, 1)
+{
+        say_result(ret, changed(n, q->parts[0]));
+}
+
+STEP(command, 2)
+{
+        say_result(ret, command(n, q->parts[0], q->parts[1]));
+}
+
+/* With a ticket. */
+STEP(ticket, 3)
+{
+        say_result(ret, command_with(n, q->parts[1], q->parts[2], strtoull(q->parts[0], NULL, 10)));
+}
+
+static int command_of(unsigned uid, int pid, uint32_t index, const char *name, const char *text,
+                      bool offered)
+{
+        struct lkg_message m;
+
+        lkg_message_init(&m, LKG_MSG_COMMAND);
+        m.uid = uid;
+        m.pid = pid;
+        m.component = index;
+        (void)snprintf(m.command, sizeof(m.command), "%s", name);
+        m.text_size = (uint32_t)strlen(text);
+        memcpy(m.text, text, m.text_size);
+        return offered ? ask(n, &m, ++n->ticket) : ask_plain(n, &m, ++n->ticket);
+}
+
+/* UID PID COMPONENT */
+STEP(hold_as, 3)
+{
+        say_result(ret, command_of((unsigned)strtoul(q->parts[0], NULL, 10), atoi(q->parts[1]),
+                                   (uint32_t)strtoul(q->parts[2], NULL, 10), "hold", "on", true));
+}
+
+/* The caller was told that it failed. */
+STEP(withdrawn, 2)
+{
+        say_result(ret, command_of(0, 1, 0, q->parts[0], q->parts[1], false));
+}
+
+static void send_plain(int fd, enum lkg_message_type type, uint64_t number)
+{
+        struct lkg_message m;
+
+        lkg_message_init(&m, type);
+        m.number = number;
+        assert_int_equal(lkg_message_send(fd, &m), 0);
+}
+
+/* To the supervisor's side of the engine. */
+STEP(send_reload, 0)
+{
+        send_plain(n->supervisor[0], LKG_MSG_RELOAD, 0);
+}
+
+/* The file server has loaded the current publication. */
+STEP(send_loaded, 0)
+{
+        struct lkg_publication *p = current(n);
+
+        send_plain(n->client, LKG_MSG_LOADED, p->number);
+        lkg_publication_free(p);
+}
+
+/* The next message to the supervisor. `all`: requests for copies, too. */
+STEP(hear, 1)
+{
+        struct lkg_message m;
+        int r = *q->parts[0] ? lkg_message_recv(n->supervisor[0], &m) : hear(n, &m);
+
+        if (r != 1)
+                lkg_buf_puts(ret, "nothing");
+        else if (m.type == LKG_MSG_PUBLISHED)
+                lkg_buf_printf(ret, "published %" PRIu64, m.number);
+        else if (m.type == LKG_MSG_FATAL) {
+                lkg_buf_printf(ret, "fatal %d ", m.result);
+                say(ret, m.text);
+        } else
+                lkg_buf_printf(ret, "%s %.8s", m.type == LKG_MSG_FALLBACK ? "copy" : "another", m.text);
+}
+
+/* What the engine asks for in the messages so far. */
+static bool is_asked_for(uint32_t type)
+{
+        struct lkg_message m;
+        bool yes = false;
+
+        while (hear(n, &m) == 1)
+                yes = yes || (m.type == type && (type != LKG_MSG_RESTART || m.number != 0));
+        return yes;
+}
+
+STEP(asks_for_restart, 0)
+{
+        say_yes(ret, is_asked_for(LKG_MSG_RESTART));
+}
+
+/* How many; or whether there are any. */
+STEP(copies, 1)
+{
+        unsigned count = write_copies(n);
+
+        if (*q->parts[0])
+                lkg_buf_printf(ret, "%u", count);
+        else
+                say_yes(ret, count > 0);
+}
+
+/* ---- the reader ---- */
+
+/* A part of a file, or of all of it what there is instead. */
+STEP(has, 2)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view(n, q->parts[0]);
+
+        say(ret, content && strstr(content, q->parts[1]) ? "yes"
+                 : content                               ? content
+                                                         : "there is no such file");
+}
+
+STEP(lacks, 2)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view(n, q->parts[0]);
+
+        say(ret, content && strstr(content, q->parts[1]) ? content : "yes");
+}
+
+STEP(absent, 1)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view(n, q->parts[0]);
+
+        say(ret, content ? content : "yes");
+}
+
+STEP(begins, 2)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view_raw(n, q->parts[0]);
+
+        say(ret, strncmp(content, q->parts[1], strlen(q->parts[1])) == 0 ? "yes" : content);
+}
+
+STEP(until, 2)
+{
+        turn_until(n, q->parts[0], q->parts[1]);
+}
+
+/* ... it is no longer there. */
+STEP(until_not, 2)
+{
+        for (unsigned i = 0; i < 100 && has(n, q->parts[0], q->parts[1]); i++)
+                turn(n, 100);
+        step_lacks(q, ret);
+}
+
+STEP(generation, 0)
+{
+        lkg_buf_printf(ret, "%" PRIu64, generation(n));
+}
+
+/* Is there another one than when it was last asked? */
+STEP(publication, 0)
+{
+        struct lkg_publication *p = current(n);
+
+        lkg_buf_puts(ret, p->number > last_number    ? "newer"
+                          : p->number == last_number ? "the same"
+                                                     : "older");
+        last_number = p->number;
+        lkg_publication_free(p);
+}
+
+/* Is it what it was when this was first asked in the story? */
+STEP(same, 1)
+{
+        char *now = view(n, q->parts[0]);
+
+        say_yes(ret, first && strcmp(first, now) == 0);
+        if (first)
+                free(now);
+        else
+                first = now;
+}
+
+STEP(blobs, 0)
+{
+        check_blobs(n);
+}
+
+STEP(entry, 1)
+{
+        struct lkg_publication *p = current(n);
+        const struct lkg_entry *e = lkg_publication_find(p, q->parts[0]);
+
+        lkg_buf_printf(ret, "mode %o%s%s generation %" PRIu64, e->mode,
+                       e->flags & LKG_ENTRY_VIEW ? " view" : "", e->flags & LKG_ENTRY_POLL ? " poll" : "",
+                       e->generation);
+        lkg_publication_free(p);
+}
+
+/* Is the blob of a file there; of none: the one of before? */
+STEP(blob_of, 1)
+{
+        struct lkg_publication *p = current(n);
+
+        if (*q->parts[0])
+                (void)snprintf(blob, sizeof(blob), "runtime/blobs/%s",
+                               lkg_publication_find(p, q->parts[0])->sha256);
+        lkg_publication_free(p);
+        say_yes(ret, access(at(n, blob), F_OK) == 0);
+}
+
+/* Rendered through the socket, as the file server asks; `|` for NUL. */
+STEP(list, 1)
+{
+        LKG_CLEANUP(lkg_closep)
+        int blobs = openat(n->runtime_fd, LKG_PUBLICATION_BLOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *names = NULL;
+        struct lkg_message m, answer;
+        struct lkg_rendered rendered;
+        size_t size;
+
+        lkg_message_init(&m, LKG_MSG_RENDER);
+        (void)strcpy(m.text, q->parts[0]);
+        m.text_size = (uint32_t)strlen(m.text);
+        m.ticket = ++n->ticket;
+        assert_int_equal(lkg_message_send(n->client, &m), 0);
+        do
+                turn(n, 100);
+        while (lkg_message_recv(n->client, &answer) != 1 || answer.type != LKG_MSG_DONE);
+        assert_int_equal(answer.result, 0);
+        assert_int_equal(lkg_rendered_parse(answer.text, &rendered), 0);
+        assert_int_equal(lkg_publication_read_blob(blobs, rendered.sha256, rendered.size, &names, &size), 0);
+        for (size_t i = 0; i < size; i++)
+                lkg_buf_putc(ret, names[i] ? names[i] : '|');
+}
+
+/* The files that show a text. */
+STEP(showing, 1)
+{
+        struct lkg_publication *p = current(n);
+
+        for (size_t i = 0; i < p->n_entries; i++)
+                if ((p->entries[i].type == LKG_ENTRY_FILE || p->entries[i].type == LKG_ENTRY_RENDERED) &&
+                    has(n, p->entries[i].path, q->parts[0]))
+                        lkg_buf_printf(ret, "%s ", p->entries[i].path);
+        lkg_publication_free(p);
+}
+
+/* ---- what it followed and counted ---- */
+
+STEP(following, 0)
+{
+        const struct lkg_dynamic *d = component()->dynamic;
+        struct lkg_lifecycle_facts facts;
+        struct lkg_lifecycle l;
+
+        lkg_component_take_lifecycle(component(), n->engine->config, &l, &facts);
+        lkg_buf_printf(ret, "serving '%s', active '%s', left '%s', %zu bad, trial %s, %u starts%s",
+                       component()->active ? component()->active->source : "", d->pointers.active.uid,
+                       d->pointers.rollback.from.uid, d->bad.n_items, lkg_trial_state_name(d->trial.state),
+                       d->trial.prior, lkg_lifecycle_on_trial(&l, &facts) ? ", on trial" : "");
+}
+
+/* Does a process that runs with a generation run with what is on trial? */
+STEP(runs_tried, 1)
+{
+        const struct lkg_tracked process = { .generation = strtoull(q->parts[0], NULL, 10), .pidfd = 0 };
+
+        say_yes(ret, lkg_component_runs_tried(component(), n->engine->config, &process));
+}
+
+/* Another release of the component, or the name of the one that it has. */
+STEP(release, 1)
+{
+        struct lkg_dynamic *d = component()->dynamic;
+        struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_error err = { 0 };
+
+        if (!*release_before)
+                memcpy(release_before, d->store.release, sizeof(release_before));
+        assert_int_equal(lkg_dynamic_set_release(d, q->parts[0], release_before, &ignored, &err), 1);
+        lkg_report_deinit(&ignored);
+}
+
+STEP(work_begins, 0)
+{
+        last_work = *lkg_stack_stats(component()->stack);
+}
+
+/* What was done since then. */
+STEP(work, 0)
+{
+        const struct lkg_stack_stats now = *lkg_stack_stats(component()->stack);
+
+        lkg_buf_printf(ret, "%u refreshes, %u reads, %u parses, %u merges",
+                       (unsigned)(now.n_refreshes - last_work.n_refreshes),
+                       (unsigned)(now.n_reads - last_work.n_reads),
+                       (unsigned)(now.n_parses - last_work.n_parses),
+                       (unsigned)(now.n_merges - last_work.n_merges));
+}
+
+STEP(refused, 0)
+{
+        lkg_buf_printf(ret, "%u", (unsigned)component()->counts.refused);
+}
+
+STEP(forget_history, 0)
+{
+        lkg_history_deinit(&component()->history);
+}
+
+/* ---- the API server ---- */
+
+STEP(credential, 1)
+{
+        fake_credential(strcmp(q->parts[0], "none") == 0 ? LKG_CREDENTIAL_NONE : LKG_CREDENTIAL_NODE);
+}
+
+/* UID, the annotation, and the rest of the Node. */
+STEP(node, 3)
+{
+        char text[1024];
+
+        (void)snprintf(text, sizeof(text),
+                       "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"%s\","
+                       "\"resourceVersion\":\"5\"%s%s%s}%s}",
+                       q->parts[0], *q->parts[1] ? ",\"annotations\":{\"lkgfs.io/config-source\":\"" : "",
+                       q->parts[1], *q->parts[1] ? "\"}" : "", q->parts[2]);
+        fake_tell("nodes", text);
+        step_settle(q, ret);
+}
+
+static const char *configmap_json(const char *version, const char *pods, const char *annotations)
+{
+        static char text[2048];
+
+        (void)snprintf(
+                text, sizeof(text),
+                "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":"
+                "\"kube-system\",\"name\":\"cfg\",\"uid\":\"uid-cfg\",\"resourceVersion\":\"%s\","
+                "\"annotations\":{%s}},\"data\":{\"kubelet\":\"apiVersion: kubelet.config.k8s.io/v1beta1\\n"
+                "kind: KubeletConfiguration\\nmaxPods: %s\\n\"}}",
+                version, annotations, pods);
+        return text;
+}
+
+/* VERSION, maxPods, annotations */
+STEP(configmap, 3)
+{
+        fake_tell("configmaps", configmap_json(q->parts[0], q->parts[1], q->parts[2]));
+        step_settle(q, ret);
+}
+
+STEP(configmap_file, 3)
+{
+        put(n, "cm", configmap_json(q->parts[0], q->parts[1], q->parts[2]));
+}
+
+/* Does a place wait for what another process has to do first? */
+STEP(pending, 0)
+{
+        say_yes(ret, n->engine->places->pending);
+}
+
+/* The server says that it does not exist. */
+STEP(gone, 1)
+{
+        fake_tell(q->parts[0], NULL);
+        step_settle(q, ret);
+}
+
+/* OBJECT, for how many seconds, status, words */
+STEP(fail, 4)
+{
+        enum lkg_api_status status = LKG_API_OK;
+
+        while (strcmp(lkg_api_status_name(status), q->parts[2]) != 0)
+                status++;
+        fake_fail(q->parts[0], status, q->parts[3], (unsigned)strtoul(q->parts[1], NULL, 10));
+        step_settle(q, ret);
+}
+
+/* Which informer there is, and what was asked of it. */
+STEP(informer, 1)
+{
+        const struct lkg_informer *i = fake_find(q->parts[0]);
+
+        if (i)
+                lkg_buf_printf(ret, "%s #%u, fetched %u, anew %u, every %u s", i->name, i->serial,
+                               i->n_fetched, i->n_anew,
+                               (unsigned)(i->options.poll_interval_ns / LKG_NSEC_PER_SEC));
+        else
+                lkg_buf_puts(ret, "none");
+}
+
+/* It fails longer. */
+STEP(node_fails_longer, 1)
+{
+        uint64_t more = strtoull(q->parts[0], NULL, 10) * LKG_NSEC_PER_SEC;
+
+        n->engine->places->apiserver->node.failing_ns -= more;
+        fake_find("nodes")->failing_ns -= more;
+}
+
+STEP(timer, 0)
+{
+        assert_int_equal(sd_event_source_set_time(n->engine->places->apiserver->timer, 0), 0);
+        step_settle(q, ret);
+}
+
+STEP(heard, 1)
+{
+        for (size_t i = 0; i < fake.n_events; i++)
+                lkg_buf_printf(ret, "%s\n", fake.events[i]);
+        if (*q->parts[0] && fake_has_event(q->parts[0])) {
+                lkg_buf_reset(ret);
+                lkg_buf_puts(ret, "yes");
+        }
+}
+
+/* How many conditions more, the last one, and of which Node. */
+STEP(reported, 0)
+{
+        lkg_buf_printf(ret, "%u, %s, node %s, kicked %u", fake.n_conditions - last_conditions,
+                       fake.condition, fake.node_uid, fake.n_kicked);
+        last_conditions = fake.n_conditions;
+}
+
+/* The credential turns out not to be the node's. */
+STEP(not_the_node, 0)
+{
+        fake.is_node = false;
+        fake.refreshed = true;
+}
+
+/* The client notices another identity. */
+STEP(identity, 1)
+{
+        fake.identity.serial += *q->parts[0] != '\0';
+        fake.client->options.on_identity(fake.client->options.userdata);
+        step_settle(q, ret);
+}
+
+/* What the counters of the client say. */
+STEP(counted, 2)
+{
+        fake.counters.n_answers[LKG_API_OK] = strtoull(q->parts[0], NULL, 10);
+        fake.counters.received_bytes = strtoull(q->parts[1], NULL, 10);
+}
+
+STEP(expires, 1)
+{
+        fake.identity.expires_ns = strtoull(q->parts[0], NULL, 10) * LKG_NSEC_PER_SEC;
+}
+
+STEP(reporter_says, 1)
+{
+        static char words[128];
+
+        (void)snprintf(words, sizeof(words), "%s", q->parts[0]);
+        fake.reporter_words = words;
+        n->engine->places->apiserver->reporter->options.changed(n->engine->places->apiserver);
+        step_settle(q, ret);
+}
+
+/* ---- the rows ---- */
+
+ROWS_WITH(engine_run, rows_steps, NULL, end)
+ROWS_WITH(engine_commands, rows_steps, NULL, end)
+ROWS_WITH(engine_api, rows_steps, NULL, end)
+ROWS_WITH(engine_source, rows_steps, NULL, end)
+
+/* ---- what no row can say ---- */
+
+static void settle(void)
+{
+        step_settle(NULL, NULL);
+}
+
+static int begin(void **state)
+{
+        (void)state;
+        step_steps(NULL, NULL);
+        return 0;
+}
+
+/* A node that follows version 1 of kube-system/cfg by its annotation. */
+static void follow(void)
+{
+        fake_credential(LKG_CREDENTIAL_NODE);
+        put(n, "etc/config.yaml", CONFIG "remote: {enabled: true, nodeName: n1}\n");
+        start(n);
+        settle();
+        fake_tell("nodes",
+                  "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"node-1\",\"annotations\":"
+                  "{\"lkgfs.io/config-source\":\"kube-system/cfg\"}}}");
+        settle();
+        fake_tell("configmaps", configmap_json("1", "41", ""));
+        settle();
+        assert_has(n, "kubelet.conf", "maxPods: 41\n");
+}
+
+/* A directory where the file should be: no rename(2) onto it succeeds. */
+static void block(const char *file)
+{
+        char path[256];
+
+        (void)snprintf(path, sizeof(path), "state/dynamic/kubelet/%s", file);
+        assert_true(unlink(at(n, path)) == 0 || errno == ENOENT);
+        assert_int_equal(mkdir(at(n, path), 0700), 0);
+        (void)snprintf(path, sizeof(path), "state/dynamic/kubelet/%s/full", file);
+        put(n, path, "");
+}
+
+/* What is due and cannot be stored is tried again after a while; the loop does not turn for nothing meanwhile. */
+TEST_WITH(test_a_trial_that_cannot_be_stored_waits, begin, end)
+{
+        struct lkg_component *c;
+
+        follow();
+        c = &n->engine->components[0];
+        assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
+        c->dynamic->trial.running_since_ns = lkg_boottime_ns();
+        c->dynamic->watched = false; /* the clock runs without a process */
+        block("trial.json");
+        c->dynamic->trial_saved_ns = 0;
+        lkg_engine_cycle(n->engine, /* look= */ false);
+        assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());
+        block("pointers.json");
+        c->dynamic->trial.good_ns = c->dynamic->trial.stable_ns = UINT64_MAX / 2; /* the trial is over */
+        lkg_engine_cycle(n->engine, /* look= */ false);
+        assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
+        assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());
+        assert_true(n->engine->clock.retry_at_ns <= lkg_boottime_ns() + LKG_RETRY_MAX_NS);
+        assert_int_equal(rmdir(at(n, "state/dynamic/kubelet/pointers.json")), -1);
+        assert_int_equal(unlink(at(n, "state/dynamic/kubelet/pointers.json/full")), 0);
+        assert_int_equal(rmdir(at(n, "state/dynamic/kubelet/pointers.json")), 0);
+        lkg_engine_cycle(n->engine, /* look= */ true);
+        assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_PASSED);
+        assert_has(n, "status/kubelet/last-known-good", "uid-cfg@1 kube-system/cfg\n");
+}
+
+TEST_WITH(test_exec_plugin, begin, end)
+{
+        const struct lkg_credential_options *options;
+        struct lkg_message m;
+
+        follow();
+        options = &n->engine->places->apiserver->credential->options;
+        assert_int_equal(options->run_exec(options->userdata), 0);
+        assert_true(is_asked_for(LKG_MSG_CREDENTIAL));
+        put(n, "runtime/credential", "{\"kind\":\"ExecCredential\"}");
+        lkg_message_init(&m, LKG_MSG_CREDENTIAL);
+        assert_int_equal(lkg_message_send(n->supervisor[0], &m), 0);
+        turn(n, 1000);
+        settle();
+        assert_string_equal(fake.exec_text, "{\"kind\":\"ExecCredential\"}");
+        assert_int_equal(access(at(n, "runtime/credential"), F_OK), -1);
+        m.result = -ETIMEDOUT;
+        m.text_size = 9;
+        memcpy(m.text, "too slow.", 9);
+        assert_int_equal(lkg_message_send(n->supervisor[0], &m), 0);
+        turn(n, 1000);
+        settle();
+        assert_string_equal(fake.exec_text, "");
+        assert_string_equal(fake.exec_why, "too slow.");
+}
