@@ -1,383 +1,189 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Following one object: what is requested after each answer and event, and what is accepted. */
-#include "follow-lines.h"
+/*
+ * Following one object: what is requested after each answer and event, what is accepted, and when what failed is tried again: rows/follow.rows.
+ * A step is what happens and after how many milliseconds; then it says what is to be done, and what is known now.
+ */
+#include <lkg/text.h>
 
-/* ---- the normal case ---- */
+#include "core/remote/follow.h"
+#include "rows.h"
 
-TEST(test_reads_then_watches_from_there)
+#define S     LKG_NSEC_PER_SEC
+#define MS    LKG_NSEC_PER_MSEC
+#define POLL  (60 * S)
+#define START (500 * S) /* any CLOCK_BOOTTIME to start from */
+#define WALL  (9000000 * S)
+
+static struct lkg_follow follow;
+static uint32_t dice;
+
+STEP(steps, 0)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { MODIFIED, 1000, OBJECT("101"), .todo = TELL },
-                { MODIFIED, 1001, OBJECT("105"), .todo = TELL },
-                { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "105" },
-                { OPEN, 310010, .todo = 0 },
-                { END },
-        };
-        struct lkg_follow f = run(lines);
-
-        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
-        assert_int_equal(f.success_wall_ns, WALL + 310000 * MS);
+        dice = 0;
+        lkg_follow_begin(&follow, POLL, START);
 }
 
-TEST(test_the_first_read_is_due_at_once)
+STEP(random, 1)
 {
-        struct lkg_follow f;
-
-        lkg_follow_begin(&f, POLL, START);
-        assert_int_equal(lkg_follow_due(&f), START);
-        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_STARTING);
+        dice = (uint32_t)strtoul(q->parts[0], NULL, 10);
 }
 
-TEST(test_a_watch_takes_300_to_600_seconds)
+static struct lkg_moment at(const struct question *q)
 {
-        static const struct line lines[] = { FIRST_READ, { END } };
-        struct lkg_follow least = run_random(lines, 0), most = run_random(lines, UINT32_MAX);
+        uint64_t ns = strtoull(q->parts[0], NULL, 10) * MS;
 
-        assert_int_equal(least.seconds, 300);
-        assert_int_equal(most.seconds, 599);
+        return (struct lkg_moment){ START + ns, WALL + ns, dice };
 }
 
-TEST(test_a_bookmark_moves_the_position_alone)
+static enum lkg_api_status status_of(const struct question *q)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { BOOKMARK, 60000, .version = "900", .todo = 0 },
-                { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "900" },
-                { OPEN, 310010, .todo = 0 },
-                { MODIFIED, 320000, OBJECT("901"), .todo = TELL },
-                { END },
-        };
-        static const struct line one[] = { WATCHING,
-                                           { BOOKMARK, 60000, .version = "900", .todo = 0 },
-                                           { END } };
-        struct lkg_follow f = run(one);
+        enum lkg_api_status status = LKG_API_OK;
 
-        assert_int_equal(f.success_wall_ns, WALL + 60 * S); /* an ordinary success */
-        (void)run(lines);
+        while (strcmp(lkg_api_status_name(status), q->parts[1]) != 0)
+                status++;
+        return status;
 }
 
-TEST(test_an_object_comes_and_goes)
+/* UID/VERSION */
+static const struct lkg_object_id *object(const struct question *q)
 {
-        static const struct line lines[] = {
-                BEGIN,
-                { NONE, 10, .todo = TELL_NONE | WATCH }, /* no version: what comes meanwhile is first */
-                { OPEN, 20, .todo = 0 },                 /* nothing could be missed: no further read */
-                { ADDED, 30, OBJECT("200"), .todo = TELL },
-                { DELETED, 40, OBJECT("201"), .todo = TELL_NONE },
-                { DELETED, 50, OBJECT("201"), .todo = 0 },
-                { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "201" },
-                { OPEN, 310010, .todo = 0 },
-                { ADDED, 320000, OTHER("300"), .todo = TELL },
-                { END },
-        };
+        static struct lkg_object_id id;
 
-        (void)run(lines);
+        (void)sscanf(q->parts[1], "%15[^/]/%63s", id.uid, id.version);
+        return *q->parts[1] ? &id : NULL;
 }
 
-TEST(test_the_same_state_is_told_once)
+static void put_ms(struct lkg_buf *ret, const char *what, uint64_t ns, uint64_t from)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { ADDED, 30, OBJECT("100"), .todo = 0 },
-                { MODIFIED, 40, OBJECT("101"), .todo = TELL },
-                { MODIFIED, 50, OBJECT("101"), .todo = 0 },
-                { END },
-        };
-
-        (void)run(lines);
+        lkg_buf_printf(ret, ", %s %llu", what, (unsigned long long)((ns - from) / MS));
 }
 
-TEST(test_another_uid_is_another_object)
+/* For requests only: how long a watch may be silent is said apart. */
+static uint64_t next_request(void)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { MODIFIED, 30, OTHER("100"), .todo = TELL }, /* the same version, even so */
-                { MODIFIED, 40, OTHER("100"), .todo = 0 },
-                { ADDED, 50, OBJECT("102"), .todo = TELL },
-                { END },
-        };
+        struct lkg_follow copy = follow;
 
-        (void)run(lines);
+        copy.byte_ns = UINT64_MAX - LKG_FOLLOW_IDLE_NS;
+        copy.half_ns = 0;
+        return lkg_follow_due(&copy);
 }
 
-TEST(test_a_read_confirms)
+static void say(struct lkg_buf *ret, unsigned todo)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { FETCH, 1000, .todo = GET },
-                { GOT, 1010, OBJECT("100"), .todo = TELL },
-                { FETCH, 2000, .todo = GET },
-                { FETCH, 2001, .todo = 0 },                       /* one at a time, ... */
-                { GOT, 2010, OBJECT("101"), .todo = TELL | GET }, /* ... and the second one follows */
-                { GOT, 2020, OBJECT("101"), .todo = TELL },
-                { MODIFIED, 2030, OBJECT("101"), .todo = 0 },
-                { END },
-        };
+        static const char *const words[] = { "tell", "tell none", "end get", "end watch", "get", "watch" };
+        const char *position = lkg_follow_position(&follow);
+        uint64_t request = next_request(), due = lkg_follow_due(&follow);
 
-        (void)run(lines);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(words); i++)
+                if (todo & 1u << i)
+                        lkg_buf_printf(ret, "%s%s", todo & ((1u << i) - 1) ? ", " : "", words[i]);
+        if (todo & LKG_FOLLOW_WATCH && position)
+                lkg_buf_printf(ret, " from '%s' for %u s", position, follow.seconds);
+        else if (todo & LKG_FOLLOW_WATCH)
+                lkg_buf_printf(ret, " from now for %u s", follow.seconds);
+        lkg_buf_printf(ret, "%s: %s", todo ? "" : "nothing",
+                       lkg_informer_mode_name(lkg_follow_mode(&follow)));
+        if (follow.status != LKG_API_OK)
+                lkg_buf_printf(ret, ", %s", lkg_api_status_name(follow.status));
+        if (follow.n_failures)
+                lkg_buf_printf(ret, ", %llu failures", (unsigned long long)follow.n_failures);
+        if (follow.failing_since_ns)
+                put_ms(ret, "failing since", follow.failing_since_ns, START);
+        if (follow.success_wall_ns)
+                put_ms(ret, "success", follow.success_wall_ns, WALL);
+        if (request != UINT64_MAX)
+                put_ms(ret, "next", request, START);
+        if (due != request)
+                put_ms(ret, "silent", due, START);
 }
 
-/* ---- versions too old ---- */
-
-TEST(test_gone_leads_to_a_read_and_a_watch_from_now)
+STEP(tick, 1)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { BROKEN, 30, .status = LKG_API_GONE, .todo = END_WATCH | GET },
-                { GOT, 40, OBJECT("100"), .todo = TELL | WATCH },
-                { OPEN, 50, .todo = GET }, /* otherwise a deletion in between would be missed */
-                { ADDED, 51, OBJECT("100"), .todo = 0 },
-                { GOT, 60, OBJECT("100"), .todo = TELL },
-                { BOOKMARK, 60000, .version = "555", .todo = 0 },
-                { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "555" },
-                { END },
-        };
-        static const struct line as_answer[] = {
-                FIRST_READ,
-                { ENDED, 30, .status = LKG_API_GONE, .http_status = 410, .todo = GET },
-                { GOT, 40, OBJECT("100"), .todo = TELL | WATCH },
-                { END },
-        };
-        struct lkg_follow f = run(lines);
-
-        assert_int_equal(f.n_failures, 0);
-        f = run(as_answer);
-        assert_int_equal(f.n_failures, 0);
+        say(ret, lkg_follow_tick(&follow, at(q)));
 }
 
-TEST(test_a_deletion_between_read_and_watch_is_found)
+STEP(got, 2)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { BROKEN, 30, .status = LKG_API_GONE, .todo = END_WATCH | GET },
-                { GOT, 40, OBJECT("100"), .todo = TELL | WATCH },
-                { OPEN, 50, .todo = GET },
-                { NONE, 60, .todo = TELL_NONE },
-                { END },
-        };
-
-        (void)run(lines);
+        say(ret, lkg_follow_got(&follow, object(q), at(q)));
 }
 
-TEST(test_gone_again_is_a_failure)
+/* Status, and Retry-After in seconds. */
+STEP(failed, 3)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { BROKEN, 30, .status = LKG_API_GONE, .todo = END_WATCH | GET },
-                { GOT, 40, OBJECT("100"), .todo = TELL | WATCH },
-                { OPEN, 50, .todo = GET },
-                { GOT, 60, OBJECT("100"), .todo = TELL },
-                { BROKEN, 70, .status = LKG_API_GONE, .todo = END_WATCH, .due_ms = 870 },
-                { TICK, 870, .todo = GET },
-                { GOT, 880, OBJECT("100"), .todo = TELL | WATCH },
-                { ENDED, 890, .status = LKG_API_GONE, .http_status = 410, .due_ms = 2490 },
-                { END },
-        };
-
-        (void)run(lines);
+        say(ret, lkg_follow_not_got(&follow, status_of(q), strtoull(q->parts[2], NULL, 10) * S, at(q)));
 }
 
-/* An API server in front of an old etcd cannot give the current state. */
-TEST(test_a_server_that_cannot_give_the_state_of_now)
+STEP(open, 1)
 {
-        static const struct line absent[] = {
-                BEGIN,
-                { NONE, 10, .todo = TELL_NONE | WATCH },
-                { OPEN, 20, .todo = 0 },
-                { BROKEN, 30, .status = LKG_API_BUSY, .todo = END_WATCH | WATCH, .position = "" },
-                { OPEN, 40, .todo = GET }, /* this one does not report earlier changes */
-                { NONE, 50, .todo = TELL_NONE },
-                { ADDED, 60, OBJECT("200"), .todo = TELL },
-                { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "200" },
-                { END },
-        };
-        static const struct line present[] = {
-                WATCHING,
-                { BROKEN, 30, .status = LKG_API_GONE, .todo = END_WATCH | GET },
-                { GOT, 40, OBJECT("100"), .todo = TELL | WATCH },
-                { OPEN, 50, .todo = GET },
-                { BROKEN, 60, .status = LKG_API_BUSY, .todo = END_WATCH },
-                { GOT, 70, OBJECT("100"), .todo = TELL | WATCH, .position = "" },
-                { OPEN, 80, .todo = GET },
-                { GOT, 90, OBJECT("100"), .todo = TELL },
-                { END },
-        };
-        /* If it cannot start without one either, it fails, and the next request is the usual one. */
-        static const struct line neither[] = {
-                BEGIN,
-                { NONE, 10, .todo = TELL_NONE | WATCH },
-                { OPEN, 20, .todo = 0 },
-                { BROKEN, 30, .status = LKG_API_BUSY, .todo = END_WATCH | WATCH, .position = "" },
-                { ENDED, 40, .status = LKG_API_INVALID, .http_status = 422, .due_ms = 840 },
-                { TICK, 840, .todo = GET },
-                { NONE, 850, .todo = TELL_NONE | WATCH },
-                { END },
-        };
-        struct lkg_follow f = run(absent);
-
-        assert_int_equal(f.n_failures, 0);
-        f = run(present);
-        assert_int_equal(f.n_failures, 0);
-        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
-        (void)run(neither);
+        say(ret, lkg_follow_opened(&follow, at(q)));
 }
 
-TEST(test_an_error_of_a_watch_that_worked_is_a_failure)
+static void event(const struct question *q, enum lkg_event_type type, struct lkg_buf *ret)
 {
-        static const struct line lines[] = {
-                BEGIN,
-                { NONE, 10, .todo = TELL_NONE | WATCH },
-                { OPEN, 20, .todo = 0 },
-                { ADDED, 30, OBJECT("200"), .todo = TELL },
-                { BROKEN, 40, .status = LKG_API_BUSY, .todo = END_WATCH, .due_ms = 840 },
-                { END },
-        };
-
-        (void)run(lines);
+        lkg_follow_bytes(&follow, false, false, at(q).now_ns);
+        say(ret, lkg_follow_event(&follow, type, object(q), at(q)));
 }
 
-/* ---- what is not accepted ---- */
-
-TEST(test_an_older_event_leads_to_one_read)
+STEP(added, 2)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { MODIFIED, 30, OBJECT("110"), .todo = TELL },
-                { MODIFIED, 40, OBJECT("109"), .todo = GET },
-                { MODIFIED, 41, OBJECT("108"), .todo = 0 },
-                { GOT, 50, OBJECT("110"), .todo = TELL,
-                  .due_ms = 840 }, /* not as often as the server suggests */
-                { MODIFIED, 60, OBJECT("111"), .todo = TELL },
-                { TICK, 840, .todo = GET },
-                { END },
-        };
-
-        (void)run(lines);
+        event(q, LKG_EVENT_ADDED, ret);
 }
 
-TEST(test_what_the_read_says_counts_also_when_it_is_older)
+STEP(modified, 2)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { BOOKMARK, 30, .version = "500", .todo = 0 },
-                { MODIFIED, 40, OBJECT("60"), .todo = GET },
-                { GOT, 50, OBJECT("60"), .todo = TELL },
-                { MODIFIED, 60, OBJECT("61"), .todo = TELL },
-                { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "61" },
-                { END },
-        };
-        static const struct line read_alone[] = {
-                WATCHING,
-                { FETCH, 30, .todo = GET },
-                { GOT, 40, OBJECT("60"), .todo = TELL },
-                { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH }, /* the position is of a lost time */
-                { OPEN, 310010, .todo = GET },
-                { END },
-        };
-        static const struct line other_object[] = {
-                WATCHING,
-                { ADDED, 40, OTHER("60"), .todo = GET },
-                { GOT, 50, OTHER("60"), .todo = TELL },
-                { END },
-        };
-
-        (void)run(lines);
-        (void)run(read_alone);
-        (void)run(other_object);
+        event(q, LKG_EVENT_MODIFIED, ret);
 }
 
-TEST(test_an_older_bookmark_begins_anew)
+STEP(deleted, 2)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { BOOKMARK, 30, .version = "99", .todo = END_WATCH | GET },
-                { GOT, 40, OBJECT("98"), .todo = TELL | WATCH },
-                { OPEN, 50, .todo = GET },
-                { END },
-        };
-
-        (void)run(lines);
+        event(q, LKG_EVENT_DELETED, ret);
 }
 
-TEST(test_deletions_that_do_not_fit_lead_to_a_read)
+STEP(bookmark, 2)
 {
-        static const struct line older[] = { WATCHING, { DELETED, 30, OBJECT("99"), .todo = GET }, { END } };
-        static const struct line other[] = { WATCHING, { DELETED, 30, OTHER("101"), .todo = GET }, { END } };
-        static const struct line same_version[] = { WATCHING,
-                                                    { DELETED, 30, OBJECT("100"), .todo = TELL_NONE },
-                                                    { END } };
-
-        (void)run(older);
-        (void)run(other);
-        (void)run(same_version);
+        lkg_follow_bytes(&follow, false, false, at(q).now_ns);
+        say(ret, lkg_follow_bookmark(&follow, q->parts[1], at(q)));
 }
 
-TEST(test_nobody_comes_back_from_a_deletion)
+STEP(broken, 2)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { DELETED, 30, OBJECT("101"), .todo = TELL_NONE },
-                { MODIFIED, 40, OBJECT("102"), .todo = GET },
-                { NONE, 50, .todo = TELL_NONE },
-                { ADDED, 60, OTHER("99"), .due_ms = 840 },
-                { ADDED, 70, OTHER("103"), .todo = TELL },
-                { END },
-        };
-
-        (void)run(lines);
+        say(ret, lkg_follow_broken(&follow, status_of(q), at(q)));
 }
 
-TEST(test_versions_that_are_no_numbers_are_only_equal_or_not)
+/* Status, HTTP status, Retry-After in seconds. */
+STEP(ended, 4)
 {
-        static const struct line lines[] = {
-                BEGIN,
-                { GOT, 10, OBJECT("b-7"), .todo = TELL | WATCH, .position = "b-7" },
-                { OPEN, 20, .todo = 0 },
-                { MODIFIED, 30, OBJECT("a-6"), .todo = TELL },
-                { MODIFIED, 40, OBJECT("a-6"), .todo = 0 },
-                { MODIFIED, 50, OBJECT("12"), .todo = TELL },
-                { END },
-        };
-
-        (void)run(lines);
+        say(ret, lkg_follow_ended(&follow, status_of(q), (unsigned)strtoul(q->parts[2], NULL, 10),
+                                  strtoull(q->parts[3], NULL, 10) * S, at(q)));
 }
 
-TEST(test_a_watch_that_catches_up_with_a_read_tells_nothing)
+STEP(cut, 1)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { FETCH, 30, .todo = GET },
-                { GOT, 40, OBJECT("120"), .todo = TELL },
-                { MODIFIED, 50, OBJECT("110"), .todo = 0 },
-                { MODIFIED, 60, OBJECT("120"), .todo = 0 },
-                { MODIFIED, 70, OBJECT("121"), .todo = TELL },
-                { MODIFIED, 80, OBJECT("115"), .todo = GET },
-                { END },
-        };
-
-        (void)run(lines);
+        say(ret, lkg_follow_cut(&follow, at(q)));
 }
 
-TEST(test_a_read_that_the_watch_has_overtaken_is_repeated_once)
+STEP(fetch, 1)
 {
-        static const struct line lines[] = {
-                WATCHING,
-                { FETCH, 30, .todo = GET },
-                { MODIFIED, 40, OBJECT("101"), .todo = TELL },
-                { GOT, 50, OBJECT("100"), .todo = GET },
-                { MODIFIED, 60, OBJECT("102"), .todo = TELL },
-                { GOT, 70, OBJECT("101"), .todo = 0 },
-                { FETCH, 80, .todo = GET },
-                { DELETED, 90, OBJECT("103"), .todo = TELL_NONE },
-                { GOT, 100, OBJECT("102"), .todo = GET },
-                { NONE, 110, .todo = TELL_NONE },
-                { FETCH, 120, .todo = GET },
-                { ADDED, 130, OTHER("104"), .todo = TELL },
-                { NONE, 140, .todo = GET },
-                { GOT, 150, OTHER("104"), .todo = TELL },
-                { END },
-        };
-
-        (void)run(lines);
+        say(ret, lkg_follow_fetch(&follow, false, at(q)));
 }
+
+STEP(anew, 1)
+{
+        say(ret, lkg_follow_fetch(&follow, true, at(q)));
+}
+
+/* `whole`: the end of an event; `half`: an event has begun; `same`: it has not ended. */
+STEP(bytes, 2)
+{
+        lkg_follow_bytes(&follow, *q->parts[1] != 'w', *q->parts[1] != 's', at(q).now_ns);
+        say(ret, 0);
+}
+
+/* Nothing is heard until then. */
+STEP(wait, 1)
+{
+        lkg_buf_puts(ret, lkg_follow_silent(&follow, at(q).now_ns) ? "silent; " : "");
+        say(ret, 0);
+}
+
+ROWS(follow, rows_steps)
