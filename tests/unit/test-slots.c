@@ -1,338 +1,305 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One node that seeks a slot, step by step. What it knows of all slots: test-slot-ledger.c; their objects: test-slot-object.c; fleets: tests/fleet.
+ * One node that seeks a slot, and what it knows of all slots, in steps: rows/slots.rows. Their objects: test-slot-object.c; fleets: tests/fleet.
+ * Times are seconds. After each step it says what the node asks for, what it writes, and whether it may switch.
  * Rule: docs/specification.md 4.14.
  */
-#include "unit.h"
-#include "slot-node.h"
+#include "rows.h"
+#include "slot-samples.h"
 
-/* Take, look again, switch, promote, give back. */
-TEST(test_the_way_of_a_node)
+struct node {
+        struct lkg_seeker seeker;
+        enum lkg_slot_outcome outcome;
+        uint64_t now_ns;
+};
+
+static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_SLOT_REASON_MAX],
+                                     void *userdata)
 {
-        struct lkg_rollout_slot mine;
-        struct node node;
+        const struct node *node = userdata;
 
-        begin(&node);
-        assert_int_equal(verdict(&node), LKG_SLOT_SILENT);
-        list(&node, NULL, 0, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_CREATE);
-        mine = node.seeker.writing;
-        assert_string_equal(mine.node, "me");
-        assert_int_equal(mine.patience_ns, 900 * S);
-        (void)strcpy(mine.version, "5");
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &mine, at(3 * S));
-        assert_int_equal(verdict(&node), LKG_SLOT_WAITING); /* what the watch said may have been old */
-        list(&node, &mine, 1, 4 * S);
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        node.outcome = LKG_OUTCOME_TRYING;
-        assert_int_equal(next(&node, 5 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 300 * S),
-                         LKG_SLOT_NOTHING); /* each renewal is an event for the whole fleet */
-        assert_int_equal(next(&node, 480 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
-        (void)strcpy(mine.version, "6");
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &mine, at(481 * S));
-        node.outcome = LKG_OUTCOME_GOOD;
-        assert_int_equal(next(&node, 482 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FREE);
-        assert_int_equal(node.seeker.writing.successes, 1);
-        lkg_seeker_deinit(&node.seeker);
+        if (strcmp(sha256, "aa") != 0)
+                return LKG_OUTCOME_OVER;
+        if (node->outcome == LKG_OUTCOME_BAD)
+                (void)strcpy(reason, "it broke");
+        return node->outcome;
 }
 
-TEST(test_a_failure_is_noted_and_halts)
+static struct lkg_seeker_moment at(uint64_t ns)
 {
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
-                                             make_slot(1, LKG_SLOT_HELD, "other", "6") };
-        struct node node;
+        return (struct lkg_seeker_moment){ ns, 0, 0 }; /* random 0: no wait */
+}
+
+static void begin(struct node *node)
+{
+        const struct lkg_seeker_ops ops = { .outcome = outcome, .userdata = node };
+        const struct lkg_slot_wish usual = { .any = true,
+                                             .id = make_id("aa"),
+                                             .newest = true,
+                                             .max_in_trial = 2,
+                                             .max_failures = 1,
+                                             .duration_ns = 600 * S };
+
+        *node = (struct node){ .outcome = LKG_OUTCOME_WANTED };
+        lkg_seeker_init(&node->seeker, "me", &ops);
+        lkg_seeker_wish(&node->seeker, &usual);
+}
+
+static void list_only(struct node *node, const struct lkg_rollout_slot *slots, size_t n, uint64_t ns)
+{
+        uint64_t due;
+
+        node->now_ns = ns;
+        assert_int_equal(lkg_seeker_next(&node->seeker, at(ns), &due), LKG_SLOT_LIST);
+        lkg_seeker_list_begins(&node->seeker, "");
+        for (size_t i = 0; i < n; i++)
+                lkg_seeker_put_listed(&node->seeker, &slots[i], ns);
+        lkg_seeker_listed(&node->seeker, at(ns));
+}
+
+/* And the watch that follows. */
+static void list(struct node *node, const struct lkg_rollout_slot *slots, size_t n, uint64_t ns)
+{
+        list_only(node, slots, n, ns);
+        lkg_seeker_watch_open(&node->seeker);
+}
+
+static enum lkg_slot_request next(struct node *node, uint64_t ns)
+{
+        uint64_t due;
+        enum lkg_slot_request request = lkg_seeker_next(&node->seeker, at(ns), &due);
+
+        node->now_ns = ns;
+        return request == LKG_SLOT_NOTHING && due <= ns + S ? lkg_seeker_next(&node->seeker, at(due), &due)
+                                                            : request;
+}
+
+static enum lkg_slot_verdict verdict(const struct node *node)
+{
         char words[256];
 
-        begin(&node);
-        node.outcome = LKG_OUTCOME_BAD;
-        list(&node, slots, 2, S);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FAILED);
-        assert_string_equal(node.seeker.writing.reason, "it broke");
-        slots[0] = node.seeker.writing;
-        (void)strcpy(slots[0].version, "7");
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slots[0], at(3 * S));
-        assert_int_equal(lkg_seeker_verdict(&node.seeker, node.now_ns, words), LKG_SLOT_HALTED);
-        assert_string_equal(words, "rollout halted: 1 failed, node me: it broke");
-        lkg_seeker_deinit(&node.seeker);
+        return lkg_seeker_verdict(&node->seeker, node->now_ns, words);
 }
 
-TEST(test_slow_start)
-{
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
-                                             make_slot(1, LKG_SLOT_FREE, "", "6") };
-        struct node node;
+/* ---- steps ---- */
 
-        begin(&node);
-        list(&node, slots, 2, S);
-        assert_int_equal(next(&node, 2 * S),
-                         LKG_SLOT_NOTHING); /* slot 1 is free, and nobody has succeeded yet */
-        slots[1].successes = 1;
-        (void)strcpy(slots[1].version, "7");
-        lkg_seeker_put(&node.seeker, &slots[1], 3 * S);
-        assert_int_equal(next(&node, 4 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.index, 1);
-        lkg_seeker_deinit(&node.seeker);
+static struct node me;
+static struct lkg_slot_wish wish;       /* which the seeker may put off */
+static struct lkg_rollout_slot some[3]; /* a, b, c */
+
+static struct lkg_rollout_slot *named(const char *name)
+{
+        assert_in_range(*name, 'a', 'c');
+        return &some[*name - 'a'];
 }
 
-/* With more than one failure allowed, a first node that fails is not the end. */
-TEST(test_a_failure_that_does_not_halt)
+static uint64_t ns_of(const char *seconds)
 {
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FAILED, "other", "5");
-        struct node node;
-
-        begin(&node);
-        node.seeker.wish.max_failures = 2;
-        list(&node, &slot, 1, S);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_CREATE);
-        assert_int_equal(node.seeker.writing.index, 1);
-        lkg_seeker_deinit(&node.seeker);
+        return (uint64_t)(strtod(seconds, NULL) * 10) * (S / 10);
 }
 
-/* Somebody failed between the watch and the taking: the slot goes back, and the node does not switch. */
-TEST(test_it_looks_again)
+static void say(struct lkg_buf *ret, enum lkg_slot_request request)
 {
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FAILED, "other", "9"),
-                                             make_slot(1, LKG_SLOT_HELD, "me", "8") };
-        struct node node;
+        static const char *const requests[] = { "nothing", "list", "create", "update", "watch" };
+        const struct lkg_rollout_slot *w = &me.seeker.writing;
+        char words[256] = "";
+        enum lkg_slot_verdict v = lkg_seeker_verdict(&me.seeker, me.now_ns, words);
 
-        begin(&node);
-        list(&node, slots, 2, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FREE);
-        assert_int_equal(node.seeker.writing.successes, 0);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* Take what is being written as carried out, as version @version. */
-static struct lkg_rollout_slot carried_out(struct node *node, const char *version, uint64_t ns)
-{
-        struct lkg_rollout_slot slot = node->seeker.writing;
-
-        (void)strcpy(slot.version, version);
-        lkg_seeker_answered(&node->seeker, LKG_SLOT_DONE, &slot, at(ns));
-        return slot;
-}
-
-/* By the clock of the observer, and only while it is in contact. It is asked first. */
-TEST(test_who_has_vanished)
-{
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
-        struct node node;
-
-        begin(&node);
-        list(&node, &slot, 1, S);
-        lkg_seeker_lost_contact(&node.seeker);
-        list(&node, &slot, 1, 800 * S);
-        assert_int_equal(next(&node, 1000 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 1578 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 1581 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
-        assert_true(node.seeker.writing.asked);
-        assert_string_equal(node.seeker.writing.node, "other");
-        (void)carried_out(&node, "6", 1582 * S);
-        assert_int_equal(next(&node, 1700 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 1703 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FAILED);
-        assert_false(node.seeker.writing.asked);
-        assert_string_equal(node.seeker.writing.node, "other");
-        assert_non_null(strstr(node.seeker.writing.reason, "vanished"));
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* Who asked, and sees the answer, waits anew. */
-TEST(test_who_answers_has_not_vanished)
-{
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
-        struct node node;
-
-        begin(&node);
-        list(&node, &slot, 1, S);
-        assert_int_equal(next(&node, 782 * S), LKG_SLOT_UPDATE);
-        slot = carried_out(&node, "6", 783 * S);
-        slot.asked = false;
-        (void)strcpy(slot.version, "7");
-        lkg_seeker_put(&node.seeker, &slot, 784 * S);
-        assert_int_equal(next(&node, 1500 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 1565 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* Who cannot write, for whatever reason, does not conclude from a holder's silence that only the holder is dumb. */
-TEST(test_nobody_vanishes_while_nothing_can_be_written)
-{
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
-        const enum lkg_slot_answer answers[] = { LKG_SLOT_UNCLEAR, LKG_SLOT_FORBIDDEN };
-        struct node node;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(answers); i++) {
-                begin(&node);
-                list(&node, &slot, 1, S);
-                assert_int_equal(next(&node, 782 * S), LKG_SLOT_UPDATE);
-                assert_true(node.seeker.writing.asked);
-                lkg_seeker_answered(&node.seeker, answers[i], NULL, at(783 * S));
-                list(&node, &slot, 1, 1500 * S);
-                assert_int_equal(next(&node, 2270 * S), LKG_SLOT_NOTHING);
-                assert_int_equal(next(&node, 2281 * S), LKG_SLOT_UPDATE);
-                assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
-                lkg_seeker_deinit(&node.seeker);
+        lkg_buf_puts(ret, requests[request]);
+        if (request == LKG_SLOT_CREATE || request == LKG_SLOT_UPDATE) {
+                lkg_buf_printf(ret, " %u %s, node '%s'", w->index, lkg_slot_state_name(w->state), w->node);
+                if (*w->node_uid)
+                        lkg_buf_printf(ret, " of UID %s", w->node_uid);
+                lkg_buf_printf(ret, ", %s%s, %u successes%s%s", w->uid,
+                               strcmp(w->hash, me.seeker.wish.id.hash) == 0 ? "" : ", of another content",
+                               w->successes, w->asked ? ", asked" : "", w->collected ? ", collected" : "");
+                if (w->patience_ns != 900 * S)
+                        lkg_buf_printf(ret, ", patience %u", (unsigned)(w->patience_ns / S));
+                if (*w->reason)
+                        lkg_buf_printf(ret, ", because %s", w->reason);
         }
+        lkg_buf_printf(ret, "; %s: %s", lkg_slot_verdict_name(v), words);
 }
 
-/* At once, and with a short backoff: a holder that is asked has two minutes. */
-TEST(test_a_holder_that_is_asked_answers)
+STEP(steps, 0)
 {
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
-        struct node node;
-        uint64_t ns = 10 * S;
-
-        begin(&node);
-        list(&node, &slot, 1, S);
-        node.outcome = LKG_OUTCOME_TRYING;
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
-        slot.asked = true;
-        (void)strcpy(slot.version, "6");
-        lkg_seeker_put(&node.seeker, &slot, 9 * S);
-        for (unsigned i = 0; i < 8; i++, ns += 11 * S) { /* far below the 30 s that the backoff reaches */
-                assert_int_equal(next(&node, ns), LKG_SLOT_UPDATE);
-                assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
-                assert_false(node.seeker.writing.asked);
-                lkg_seeker_answered(&node.seeker, LKG_SLOT_UNCLEAR, NULL, at(ns));
-                list(&node, &slot, 1, ns + (10 * S) + (S / 2));
-        }
-        assert_int_equal(next(&node, ns), LKG_SLOT_UPDATE);
-        (void)carried_out(&node, "7", ns);
-        assert_int_equal(next(&node, ns + S), LKG_SLOT_NOTHING);
-        lkg_seeker_deinit(&node.seeker);
+        lkg_seeker_deinit(&me.seeker);
+        begin(&me);
+        wish = me.seeker.wish;
+        memset(some, 0, sizeof(some));
 }
 
-TEST(test_conflicts_widen_the_window)
+/* NAME INDEX STATE NODE VERSION */
+STEP(slot, 5)
 {
-        struct node node;
+        enum lkg_rollout_slot_state state = LKG_SLOT_FREE;
 
-        begin(&node);
-        list(&node, NULL, 0, S);
-        for (unsigned i = 0; i < 12; i++) {
-                uint64_t ns = 1000 * S * (i + 1);
-
-                assert_int_equal(next(&node, ns), LKG_SLOT_CREATE);
-                lkg_seeker_answered(&node.seeker, LKG_SLOT_CONFLICT, NULL, at(ns));
-                list(&node, NULL, 0, ns + S);
-        }
-        assert_int_equal(node.seeker.window_ns, LKG_SLOT_WINDOW_MAX);
-        assert_int_equal(node.seeker.n_conflicts, 12);
-        lkg_seeker_deinit(&node.seeker);
+        while (strcmp(lkg_slot_state_name(state), q->parts[2]) != 0)
+                state++;
+        *named(q->parts[0]) = make_slot((unsigned)strtoul(q->parts[1], NULL, 10), state,
+                                        *q->parts[3] == '-' ? "" : q->parts[3], q->parts[4]);
 }
 
-/* Else the last nodes of a large fleet wait for minutes, for slots that nobody else wants. */
-TEST(test_the_window_shrinks_with_those_who_are_left)
+/* Another value of a member. */
+STEP(set, 3)
 {
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FREE, "", "5"),
-                                             make_slot(1, LKG_SLOT_FREE, "", "6") };
-        struct node node;
+        struct lkg_rollout_slot *slot = named(q->parts[0]);
+        const char *member = q->parts[1], *value = q->parts[2];
+
+        if (strcmp(member, "asked") == 0)
+                slot->asked = *value == '1';
+        else if (strcmp(member, "created") == 0)
+                slot->created_ns = ns_of(value);
+        else if (strcmp(member, "successes") == 0)
+                slot->successes = (unsigned)strtoul(value, NULL, 10);
+        else if (strcmp(member, "content") == 0)
+                memcpy(slot->hash, make_id(value).hash, sizeof(slot->hash));
+        else
+                (void)snprintf(strcmp(member, "key") == 0   ? slot->key
+                               : strcmp(member, "uid") == 0 ? slot->node_uid
+                                                            : slot->version,
+                               sizeof(slot->version), "%s", value);
+}
+
+STEP(wish, 2)
+{
+        const char *member = q->parts[0];
+        unsigned value = (unsigned)strtoul(q->parts[1], NULL, 10);
+
+        if (strcmp(member, "any") == 0)
+                wish.any = value != 0;
+        else if (strcmp(member, "newest") == 0)
+                wish.newest = value != 0;
+        else if (strcmp(member, "uid") == 0) {
+                (void)snprintf(wish.id.uid, sizeof(wish.id.uid), "%s", q->parts[1]);
+                lkg_rollout_id_seal(&wish.id);
+        } else
+                *(strcmp(member, "failures") == 0   ? &wish.max_failures
+                  : strcmp(member, "in_trial") == 0 ? &wish.max_in_trial
+                                                    : &wish.fleet) = value;
+        lkg_seeker_wish(&me.seeker, &wish);
+        say(ret, LKG_SLOT_NOTHING);
+}
+
+STEP(node_uid, 1)
+{
+        (void)snprintf(me.seeker.node_uid, sizeof(me.seeker.node_uid), "%s", q->parts[0]);
+}
+
+/* What has become of the content. */
+STEP(outcome, 1)
+{
+        static const char words[] = "wtgb"; /* wanted, trying, good, bad */
+
+        me.outcome = (enum lkg_slot_outcome)(strchr(words, *q->parts[0]) - words);
+        say(ret, LKG_SLOT_NOTHING);
+}
+
+STEP(at, 1)
+{
+        me.now_ns = ns_of(q->parts[0]);
+        say(ret, LKG_SLOT_NOTHING);
+}
+
+/* The slots of a list. */
+static size_t take(const struct question *q, size_t i, struct lkg_rollout_slot ret[static 3])
+{
+        size_t n = 0;
+
+        for (; i < q->n_parts; i++)
+                if (*q->parts[i])
+                        ret[n++] = *named(q->parts[i]);
+        return n;
+}
+
+STEP(list, 4)
+{
+        struct lkg_rollout_slot there[3];
+
+        list(&me, there, take(q, 1, there), ns_of(q->parts[0]));
+        say(ret, LKG_SLOT_NOTHING);
+}
+
+/* A list of this version, without anything that it was asked for. */
+STEP(listed, 4)
+{
+        struct lkg_rollout_slot there[3];
+        size_t n = take(q, 2, there);
+
+        lkg_seeker_list_begins(&me.seeker, q->parts[1]);
+        for (size_t i = 0; i < n; i++)
+                lkg_seeker_put_listed(&me.seeker, &there[i], ns_of(q->parts[0]));
+        lkg_seeker_listed(&me.seeker, at(ns_of(q->parts[0])));
+}
+
+STEP(next, 1)
+{
+        say(ret, next(&me, ns_of(q->parts[0])));
+}
+
+/* The API server has written it, as this version; it is the slot NAME from now on. */
+STEP(done, 3)
+{
+        struct lkg_rollout_slot slot = me.seeker.writing;
+
+        (void)snprintf(slot.version, sizeof(slot.version), "%s", q->parts[1]);
+        lkg_seeker_answered(&me.seeker, LKG_SLOT_DONE, &slot, at(ns_of(q->parts[0])));
+        if (*q->parts[2])
+                *named(q->parts[2]) = slot;
+        say(ret, LKG_SLOT_NOTHING);
+}
+
+STEP(answered, 2)
+{
+        static const char words[] = "dcfu"; /* done, conflict, forbidden, unclear */
+        enum lkg_slot_answer answer = (enum lkg_slot_answer)(strchr(words, *q->parts[1]) - words);
+
+        lkg_seeker_answered(&me.seeker, answer, NULL, at(ns_of(q->parts[0])));
+        say(ret, LKG_SLOT_NOTHING);
+        if (answer == LKG_SLOT_CONFLICT)
+                lkg_buf_printf(ret, ", %u conflicts, window %u s", (unsigned)me.seeker.n_conflicts,
+                               (unsigned)(me.seeker.window_ns / S));
+}
+
+STEP(put, 2)
+{
+        lkg_seeker_put(&me.seeker, named(q->parts[1]), ns_of(q->parts[0]));
+        say(ret, LKG_SLOT_NOTHING);
+}
+
+STEP(lost, 0)
+{
+        lkg_seeker_lost_contact(&me.seeker);
+        say(ret, LKG_SLOT_NOTHING);
+}
+
+STEP(forget, 0)
+{
+        lkg_seeker_forget(&me.seeker);
+}
+
+STEP(known, 1)
+{
+        const struct lkg_rollout_slot *slot = named(q->parts[0]);
+        const struct lkg_rollout_slot *found = lkg_ledger_find(&me.seeker.ledger, slot->hash, slot->index);
+
+        lkg_buf_printf(ret, found ? "version %s" : "none", found ? found->version : "");
+}
+
+/* With the worst of luck, when is a slot taken, if the window was so wide? */
+STEP(window, 1)
+{
         uint64_t due_ns;
 
-        begin(&node);
-        node.seeker.wish.fleet = 1000;
-        list(&node, slots, 2, S);
-        node.seeker.window_ns = 40 * S; /* after conflicts, when all of them competed */
-        (void)lkg_seeker_next(&node.seeker, (struct lkg_seeker_moment){ S, S, UINT32_MAX }, &due_ns);
-        assert_in_range(due_ns, 40 * S, 42 * S);
-        slots[0].successes = 980;
-        (void)strcpy(slots[0].version, "7");
-        node.seeker.take_at_ns = 0;
-        lkg_seeker_put(&node.seeker, &slots[0], S);
-        (void)lkg_seeker_next(&node.seeker, (struct lkg_seeker_moment){ S, S, UINT32_MAX }, &due_ns);
-        assert_in_range(due_ns, 8 * S, 10 * S);
-        lkg_seeker_deinit(&node.seeker);
+        me.seeker.window_ns = ns_of(q->parts[0]);
+        me.seeker.take_at_ns = 0;
+        (void)lkg_seeker_next(&me.seeker, (struct lkg_seeker_moment){ S, S, UINT32_MAX }, &due_ns);
+        lkg_buf_printf(ret, "after %u s", (unsigned)((due_ns - S) / S));
 }
 
-TEST(test_a_slot_that_is_not_used_goes_back)
-{
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
-        struct node node;
+ROWS(slots, rows_steps)
 
-        begin(&node);
-        list(&node, &slot, 1, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        assert_int_equal(next(&node, 30 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 62 * S), LKG_SLOT_UPDATE);
-        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FREE);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* A full disk or a hold may keep a node from using it for hours, and the fleet does not wait. */
-TEST(test_a_grant_does_not_outlive_contact)
-{
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
-                                             make_slot(1, LKG_SLOT_FAILED, "other", "6") };
-        struct node node;
-
-        begin(&node);
-        list(&node, slots, 1, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        lkg_seeker_lost_contact(&node.seeker);
-        assert_int_equal(verdict(&node), LKG_SLOT_SILENT);
-        list(&node, slots, 1, 2 * S);
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        lkg_seeker_lost_contact(&node.seeker);
-        list(&node, slots, 2, 3 * S);
-        assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-TEST(test_a_grant_does_not_outlive_a_failure)
-{
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
-                                             make_slot(1, LKG_SLOT_FAILED, "other", "6") };
-        struct node node;
-
-        begin(&node);
-        list(&node, slots, 1, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        lkg_seeker_put(&node.seeker, &slots[1], 2 * S);
-        assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
-        node.outcome = LKG_OUTCOME_TRYING; /* who has switched before stays */
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* Nobody asks for the next step meanwhile: a list may be under way, or an API server slow. */
-TEST(test_a_grant_is_for_a_minute)
-{
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
-        struct node node;
-
-        begin(&node);
-        list(&node, &slot, 1, S);
-        node.now_ns = 60 * S;
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        node.now_ns = 61 * S;
-        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* What is known may be old after an unclear answer: no grant before the next list. */
-TEST(test_no_grant_before_a_list_that_is_owed)
-{
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
-        struct node node;
-
-        begin(&node);
-        slot.asked = true;
-        list(&node, &slot, 1, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_UNCLEAR, NULL, at(3 * S));
-        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
-        lkg_seeker_deinit(&node.seeker);
-}
+/* ---- what no row can say ---- */
 
 /* An API server that has just started refuses at first: that is not the missing permission with which `prefer` goes on. */
 TEST(test_a_missing_permission)
@@ -431,120 +398,6 @@ TEST(test_a_holder_that_is_refused_goes_on_asking)
         lkg_seeker_deinit(&node.seeker);
 }
 
-/* Slots can be deleted by hand, or be asked for when the trial runs already. */
-TEST(test_on_trial_without_a_slot)
-{
-        struct lkg_rollout_slot others[2] = { make_slot(0, LKG_SLOT_HELD, "a", "5"),
-                                              make_slot(1, LKG_SLOT_HELD, "b", "6") };
-        struct node node;
-
-        begin(&node);
-        node.outcome = LKG_OUTCOME_TRYING;
-        list(&node, others, 2, S);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_CREATE); /* above the two that there may be */
-        assert_int_equal(node.seeker.writing.index, 2);
-        assert_string_equal(node.seeker.writing.node, "me");
-        lkg_seeker_deinit(&node.seeker);
-
-        begin(&node); /* noted as vanished: that is its slot */
-        node.outcome = LKG_OUTCOME_TRYING;
-        others[0] = make_slot(0, LKG_SLOT_FAILED, "me", "5");
-        list(&node, others, 2, S);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* The same machine under a new Node object; and another machine under an old name. */
-TEST(test_another_node_uid)
-{
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
-        struct node node;
-
-        (void)strcpy(slot.node_uid, "before");
-        begin(&node);
-        (void)strcpy(node.seeker.node_uid, "now");
-        node.outcome = LKG_OUTCOME_TRYING;
-        list(&node, &slot, 1, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 500 * S), LKG_SLOT_UPDATE);
-        assert_string_equal(node.seeker.writing.node_uid, "now");
-        lkg_seeker_deinit(&node.seeker);
-
-        begin(&node);
-        (void)strcpy(node.seeker.node_uid, "now");
-        list(&node, &slot, 1, S);
-        assert_int_equal(lkg_seeker_own(&node.seeker), -1);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* The number of nodes counts, not that of the slot. */
-TEST(test_a_lowered_number)
-{
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FREE, "", "5"),
-                                             make_slot(1, LKG_SLOT_HELD, "other", "6") };
-        struct lkg_slot_wish wish;
-        struct node node;
-
-        begin(&node);
-        slots[0].successes = 3;
-        list(&node, slots, 2, S);
-        wish = node.seeker.wish;
-        wish.max_in_trial = 1;
-        lkg_seeker_wish(&node.seeker, &wish);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
-        wish.max_in_trial = 2;
-        lkg_seeker_wish(&node.seeker, &wish);
-        assert_int_equal(next(&node, 3 * S), LKG_SLOT_UPDATE);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-TEST(test_more_failures_than_slots)
-{
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FAILED, "a", "5"),
-                                             make_slot(1, LKG_SLOT_FAILED, "b", "6") };
-        struct lkg_slot_wish wish;
-        struct node node;
-
-        begin(&node);
-        wish = node.seeker.wish;
-        wish.max_failures = 9;
-        lkg_seeker_wish(&node.seeker, &wish);
-        list(&node, slots, 1, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
-        lkg_seeker_put(&node.seeker, &slots[1], 2 * S);
-        assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-/* The trial of another ConfigMap has a slot: it says nothing about this one. */
-TEST(test_another_configmap)
-{
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
-        struct lkg_slot_wish wish;
-        struct node node;
-
-        begin(&node);
-        node.outcome = LKG_OUTCOME_TRYING;
-        list(&node, &slot, 1, S);
-        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
-        wish = node.seeker.wish;
-        (void)strcpy(wish.id.uid, "uid-2");
-        lkg_rollout_id_seal(&wish.id);
-        lkg_seeker_wish(&node.seeker, &wish);
-        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
-        node.outcome = LKG_OUTCOME_GOOD;
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
-        slot = node.seeker.writing;
-        (void)strcpy(slot.version, "6");
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slot, at(3 * S));
-        lkg_seeker_wish(&node.seeker, &wish);
-        list(&node, NULL, 0, 4 * S);
-        assert_int_equal(next(&node, 5 * S), LKG_SLOT_CREATE);
-        assert_string_equal(node.seeker.writing.uid, "uid-2");
-        lkg_seeker_deinit(&node.seeker);
-}
-
 /* Whatever causes the conflicts: no loop without a pause. */
 TEST(test_no_loop_of_conflicts)
 {
@@ -573,4 +426,74 @@ TEST(test_no_loop_of_conflicts)
         }
         assert_in_range(n, 10, 20); /* often enough for one who is asked */
         lkg_seeker_deinit(&node.seeker);
+}
+
+static void put_many(struct lkg_seeker *seeker, const char *content, unsigned n, uint64_t ns)
+{
+        const struct lkg_rollout_id id = make_id(content);
+
+        for (unsigned i = 0; i < n; i++) {
+                struct lkg_rollout_slot slot = make_slot(i % LKG_SLOTS_MAX, LKG_SLOT_FREE, "", "5");
+
+                memcpy(slot.hash, id.hash, sizeof(id.hash));
+                slot.hash[0] = (char)('a' + i / LKG_SLOTS_MAX);
+                lkg_seeker_put_listed(seeker, &slot, ns);
+        }
+}
+
+/* An operator deletes the old slots, as `lkgfs rollout` advises: the list has room then, and so has who hears of it by the watch. */
+TEST(test_too_many_slots)
+{
+        struct lkg_rollout_slot one;
+        struct node node;
+
+        begin(&node);
+        list(&node, NULL, 0, S);
+        lkg_seeker_list_begins(&node.seeker, "");
+        put_many(&node.seeker, "bb", LKG_SLOTS_KNOWN_MAX, S);
+        lkg_seeker_listed(&node.seeker, at(S));
+        assert_false(node.seeker.ledger.too_many);
+        lkg_seeker_list_begins(&node.seeker, "");
+        put_many(&node.seeker, "cc", LKG_SLOTS_KNOWN_MAX, S);
+        lkg_seeker_listed(&node.seeker, at(S));
+        assert_false(node.seeker.ledger.too_many);
+        assert_int_equal(node.seeker.ledger.n_items, LKG_SLOTS_KNOWN_MAX);
+        one = make_slot(0, LKG_SLOT_FREE, "", "6");
+        lkg_seeker_put(&node.seeker, &one, 2 * S);
+        assert_true(node.seeker.ledger.too_many);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
+        lkg_seeker_removed(&node.seeker, node.seeker.ledger.items[7].hash,
+                           node.seeker.ledger.items[7].index);
+        list(&node, &one, 1, 3 * S);
+        assert_false(node.seeker.ledger.too_many);
+        assert_int_equal(next(&node, 4 * S), LKG_SLOT_UPDATE);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* In the order of the API server, whenever this node has heard of them. */
+TEST(test_whose_failure_halts)
+{
+        struct lkg_rollout_slot slots[] = { make_slot(0, LKG_SLOT_FAILED, "a", "900"),
+                                            make_slot(1, LKG_SLOT_FAILED, "b", "1000"),
+                                            make_slot(2, LKG_SLOT_HELD, "c", "800"),
+                                            make_slot(3, LKG_SLOT_FAILED, "d", "1100"),
+                                            make_slot(0, LKG_SLOT_FAILED, "e", "700") };
+        struct lkg_ledger ledger = { .items = NULL };
+        const struct lkg_rollout_id other = make_id("bb");
+
+        memcpy(slots[4].hash, other.hash, sizeof(other.hash));
+        for (size_t i = LKG_ARRAY_SIZE(slots); i-- > 0;)
+                lkg_ledger_put(&ledger, &slots[i], NULL, S);
+        assert_int_equal(lkg_ledger_failed_before(&ledger, &slots[0]), 0);
+        assert_int_equal(lkg_ledger_failed_before(&ledger, &slots[1]), 1);
+        assert_int_equal(lkg_ledger_failed_before(&ledger, &slots[3]), 2);
+        assert_int_equal(lkg_ledger_failed_before(&ledger, &slots[4]), 0);
+        lkg_ledger_deinit(&ledger);
+}
+
+TEST(test_which_version_is_older)
+{
+        assert_true(lkg_version_compare("3000", "5000") == LKG_VERSION_OLDER);
+        assert_false(lkg_version_compare("10000", "5000") == LKG_VERSION_OLDER);
+        assert_false(lkg_version_compare("5000", "") == LKG_VERSION_OLDER);
 }
