@@ -5,10 +5,15 @@
  *
  * engine_run: from layers to publications, starts, copies, reloads. engine_commands: the control files; who may use them; nothing is done twice.
  * engine_api: where a reference can come from, ConfigMaps, outages, rollout, reports. engine_source: what is followed when its checkpoint is lost,
- * when only the resourceVersion changes, and when there is nothing to roll back to.
+ * when only the resourceVersion changes, and when there is nothing to roll back to. engine_facts: release and command line of a component, which is
+ * another instance of this program.
  *
- * Rule: docs/specification.md 2.10, 2.11, 2.15, 2.16, 4.17, 6.1, 6.2.
+ * Rule: docs/specification.md 2.10, 2.11, 2.15, 2.16, 4.17, 6.1, 6.2, 6.6.
  */
+#define UNIT_OWN_MAIN
+
+#include <signal.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 
 #include <lkg/documents.h>
@@ -18,6 +23,8 @@
 #include "engine-node.h"
 #include "fake-remote.h"
 #include "rows.h"
+
+uint64_t lkg_process_start_time(int pid); /* from lkg/shared.h, which the engine does not need otherwise */
 
 #define CONFIG "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
 
@@ -99,10 +106,13 @@ static struct lkg_component *component(void)
         return &n->engine->components[0];
 }
 
+static void end_children(void);
+
 STEP(steps, 0)
 {
         void *state = n;
 
+        end_children();
         if (n)
                 (void)teardown(&state);
         fake_reset();
@@ -120,6 +130,7 @@ static int end(void **state)
         void *node = n;
 
         (void)state;
+        end_children();
         n = NULL;
         return node ? teardown(&node) : 0;
 }
@@ -580,6 +591,137 @@ STEP(showing, 1)
         lkg_publication_free(p);
 }
 
+/* ---- the component ---- */
+
+/* Another instance of this program, with the flags of the row; a process that is older than it stays. */
+static pid_t children[4];
+static size_t n_children;
+
+static pid_t child(void)
+{
+        return n_children ? children[n_children - 1] : 0;
+}
+
+/* Returns once it runs with its flags. */
+static void run(const char *flag)
+{
+        int ends[2];
+        char c;
+
+        assert_int_equal(pipe(ends), 0);
+        assert_true(n_children < LKG_ARRAY_SIZE(children));
+        children[n_children] = fork();
+        if (children[n_children] == 0) {
+                if (dup2(ends[1], STDOUT_FILENO) < 0)
+                        _exit(1);
+                closefrom(3);
+                execl("/proc/self/exe", "kubelet", "--config=/in/a/container", flag, (char *)NULL);
+                _exit(1);
+        }
+        assert_true(children[n_children++] > 0);
+        assert_int_equal(close(ends[1]), 0);
+        assert_int_equal(read(ends[0], &c, 1), 1);
+        assert_int_equal(close(ends[0]), 0);
+}
+
+/* Without a signal, or by one: a killed component is handled differently. */
+static void end_child(int signal)
+{
+        pid_t pid = child();
+
+        n_children--;
+        assert_int_equal(kill(pid, signal), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void end_children(void)
+{
+        while (n_children)
+                end_child(SIGKILL);
+}
+
+/* As the supervisor writes it. */
+static void put_fact(const char *name, const char *data, size_t size)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open_dir(n, "runtime/facts/kubelet", O_RDONLY);
+
+        assert_int_equal(lkg_write_file_atomic(fd, name, data, size, 0600, false, NULL), 0);
+}
+
+STEP(run, 1)
+{
+        run(q->parts[0]);
+}
+
+STEP(exit, 0)
+{
+        end_child(SIGUSR1);
+}
+
+STEP(end, 0)
+{
+        end_child(SIGKILL);
+}
+
+/* The file server reports the newest process: it reads a generation. */
+STEP(started, 1)
+{
+        struct lkg_message m;
+
+        lkg_message_init(&m, LKG_MSG_STARTED);
+        m.pid = children[n_children ? n_children - 1 : 0];
+        m.component = 0;
+        m.start_time = lkg_process_start_time(m.pid);
+        m.number = strtoull(q->parts[0], NULL, 10);
+        say_result(ret, ask(n, &m, ++n->ticket));
+}
+
+STEP(fact, 2)
+{
+        put_fact(q->parts[0], q->parts[1], strlen(q->parts[1]));
+}
+
+/* The command line of the unit, `|` for NUL; changed so many seconds from now: a file system's clock is coarse. */
+STEP(unit, 2)
+{
+        const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+                                           { .tv_sec = (time_t)(lkg_realtime_ns() / LKG_NSEC_PER_SEC) +
+                                                       strtol(q->parts[0], NULL, 10) } };
+        char words[256];
+        size_t size = strlen(q->parts[1]) + 1;
+
+        (void)snprintf(words, sizeof(words), "%s", q->parts[1]);
+        for (char *c = words; c < words + size; c++)
+                if (*c == '|')
+                        *c = '\0';
+        put_fact("exec-start", words, size);
+        assert_int_equal(utimensat(AT_FDCWD, at(n, "runtime/facts/kubelet/exec-start"), times, 0), 0);
+}
+
+/* Does the supervisor hear of a start? It may ask for the version then. */
+STEP(hears_of_start, 0)
+{
+        say_yes(ret, is_asked_for(LKG_MSG_STARTED));
+}
+
+/* What was published last is read from now on. */
+STEP(served_now, 0)
+{
+        component()->process.served_ns = lkg_boottime_ns();
+}
+
+STEP(process, 0)
+{
+        const struct lkg_component *c = component();
+
+        for (size_t i = 0; i < c->facts->n_processes; i++)
+                lkg_buf_printf(ret, "runs with %" PRIu64 "; ", c->facts->processes[i].generation);
+        for (size_t i = 0; i < c->dynamic->startups.n_items; i++)
+                lkg_buf_printf(ret, "start %zu %s; ", i,
+                               c->dynamic->startups.items[i].counted ? "counted" : "excused");
+        lkg_buf_puts(ret, c->process.own_event ? "its own doing" : "not its own doing");
+}
+
 /* ---- what it followed and counted ---- */
 
 STEP(following, 0)
@@ -803,6 +945,7 @@ ROWS_WITH(engine_run, rows_steps, NULL, end)
 ROWS_WITH(engine_commands, rows_steps, NULL, end)
 ROWS_WITH(engine_api, rows_steps, NULL, end)
 ROWS_WITH(engine_source, rows_steps, NULL, end)
+ROWS_WITH(engine_facts, rows_steps, NULL, end)
 
 /* ---- what no row can say ---- */
 
@@ -898,4 +1041,161 @@ TEST_WITH(test_exec_plugin, begin, end)
         settle();
         assert_string_equal(fake.exec_text, "");
         assert_string_equal(fake.exec_why, "too slow.");
+}
+
+/* ---- the command line ---- */
+
+/* ---- reading ---- */
+
+TEST(test_releases)
+{
+        static const struct {
+                const char *text;
+                unsigned release;
+        } cases[] = {
+                { "Kubernetes v1.36.3", 136 },
+                { "Kubernetes v1.33.4-eks-5a3b", 133 },
+                { "Kubernetes v1.36.0+k3s1", 136 },
+                { "Kubernetes v1.7.0", 107 },
+                { "Kubernetes v2.0.1", 200 },
+                { "Kubernetes v1.200.0", 199 },
+                { "Kubernetes v1.36", 0 },
+                { "Kubernetes 1.36.3", 0 },
+                { "kubelet v1.36.3", 0 },
+                { "", 0 },
+                { "Kubernetes v0.0.0-master", 0 },
+                { "Kubernetes v1.99999999999999999.0", 0 },
+                { "Python 3.11.2", 0 },
+                { "Kubernetes v1.-3.0", 0 },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
+                if (lkg_facts_release(cases[i].text) != cases[i].release)
+                        fail_msg("%s gives %u", cases[i].text, lkg_facts_release(cases[i].text));
+}
+
+TEST(test_words)
+{
+        static const char data[] = "--a\0\0--b=c d\0last";
+        struct lkg_strings words, copy;
+
+        assert_int_equal(lkg_strings_parse(data, sizeof(data) - 1, &words), 0);
+        assert_int_equal(words.n_items, 4);
+        assert_string_equal(words.items[1], "");
+        assert_string_equal(words.items[2], "--b=c d");
+        assert_string_equal(words.items[3], "last");
+        assert_int_equal(lkg_strings_copy(&words, &copy), 0);
+        assert_true(lkg_strings_equal(&words, &copy));
+        lkg_strings_deinit(&copy);
+        assert_false(lkg_strings_equal(&words, &copy));
+        lkg_strings_deinit(&words);
+        assert_int_equal(lkg_strings_parse("", 0, &words), 0);
+        assert_int_equal(words.n_items, 0);
+}
+
+TEST(test_value_of_one_flag)
+{
+        static const struct {
+                const char *words[6], *want;
+        } cases[] = {
+                { { "--config=/a" }, "/a" },
+                { { "--config", "/a" }, "/a" },
+                { { "--config=/a", "--config=/b" }, "/b" },
+                { { "--config-dir=/d" }, NULL },
+                { { "--config=" }, "" },
+                { { "--config" }, NULL },
+                { { "--hostname-override", "--config=/a" }, NULL }, /* the value of another flag */
+                { { "--fail-swap-on", "--config=/a" }, "/a" },      /* a bool takes no separate word */
+                { { "-v", "2", "--config=/a" }, "/a" },
+                { { "-v2", "--config=/a" }, "/a" },
+                { { "--", "--config=/a" }, NULL },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                struct lkg_strings words = { (char **)(uintptr_t)cases[i].words, 0 };
+                const char *got;
+
+                while (words.n_items < 6 && words.items[words.n_items])
+                        words.n_items++;
+                got = lkg_flag_on_line(lkg_kubelet_flags, lkg_n_kubelet_flags, &words, "config");
+                if (!got != !cases[i].want || (got && strcmp(got, cases[i].want) != 0))
+                        fail_msg("case %zu gives %s", i, got ? got : "nothing");
+        }
+}
+
+/*
+ * While the service manager is asked why it started, its open() waits: the clock of the trial does not run.
+ */
+TEST_WITH(test_waiting_for_an_answer_is_no_life, begin, end)
+{
+        struct lkg_message m;
+        struct lkg_component *c;
+        char fact[80];
+
+        put(n, "etc/config.yaml",
+            CONFIG "trial: {scope: all}\n"
+                   "components: [{name: kubelet, match: {unit: kubelet.service}}]\n");
+        start(n);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        c = &n->engine->components[0];
+        assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
+        assert_int_equal(c->dynamic->trial.running_since_ns, 0);
+        run("--v=2");
+        lkg_message_init(&m, LKG_MSG_STARTED);
+        m.component = 0;
+        m.pid = child();
+        m.start_time = lkg_process_start_time(child());
+        m.number = c->active->number;
+        m.ticket = ++n->ticket;
+        assert_int_equal(lkg_message_send(n->client, &m), 0);
+        while (n->engine->starts.n == 0)
+                turn(n, 1000);
+        lkg_engine_cycle(n->engine, /* look= */ true);
+        assert_int_equal(c->facts->n_processes, 1);
+        assert_int_equal(c->dynamic->trial.running_since_ns, 0);
+        (void)snprintf(fact, sizeof(fact), "%d %" PRIu64 " automatic\n", (int)child(), m.start_time);
+        put_fact("start", fact, strlen(fact)); /* the manager's reply: the open is answered */
+        while (n->engine->starts.n > 0)
+                turn(n, 1000);
+        assert_int_not_equal(c->dynamic->trial.running_since_ns, 0);
+        end_child(SIGKILL);
+        while (c->dynamic->trial.running_since_ns)
+                turn(n, 1000);
+}
+
+/* The service manager names the main process; a process with the component's name alone is nobody. */
+TEST_WITH(test_a_process_that_was_never_seen_reading, begin, end)
+{
+        char text[80];
+
+        put(n, "etc/config.yaml", CONFIG "components: [{name: kubelet, match: {unit: kubelet.service}}]\n");
+        start(n);
+        run("--v=2");
+        assert_has(n, "status/kubelet/process", "\npid=\n");
+        (void)snprintf(text, sizeof(text), "%d %" PRIu64 " manual\n", (int)child(),
+                       lkg_process_start_time(child()));
+        put_fact("start", text, strlen(text));
+        (void)snprintf(text, sizeof(text), "\npid=%d\ngeneration=\n", (int)child());
+        while (!has(n, "status/kubelet/process", text))
+                turn(n, 1000);
+        end_child(SIGKILL);
+        put_fact("end", "x", 1);
+        while (!has(n, "status/kubelet/process", "\npid=\ngeneration=\n"))
+                turn(n, 1000);
+}
+
+int main(int argc, char **argv)
+{
+        sigset_t signals;
+        int number;
+
+        if (argc < 2 || strcmp(argv[0], "kubelet") != 0)
+                return run_all(NULL, NULL);
+        (void)sigemptyset(&signals); /* the component */
+        (void)sigaddset(&signals, SIGUSR1);
+        (void)sigprocmask(SIG_BLOCK, &signals, NULL);
+        (void)!write(STDOUT_FILENO, "x", 1);
+        (void)sigwait(&signals, &number);
+        return 1;
 }
