@@ -29,7 +29,7 @@
 
 #include "unit.h"
 
-#define ROWS_PARTS_MAX 12
+#define ROWS_PARTS_MAX 16
 
 /* What a row asks: bytes with a NUL behind, its parts, and the arguments of its section. */
 struct question {
