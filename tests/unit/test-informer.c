@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The informer with a client that the test simulates: its requests, states, messages, and who may free it
- * when.
+ * The informer with a client that the test simulates, in steps: its requests, states, messages, and who may free it when: rows/informer.rows. After
+ * each step it says what was sent, told and cancelled, how the informer fares, and what is in flight.
  */
 
 #include <lkg/documents.h>
 #include <lkg/client.h>
 
-#include "unit.h"
+#include "rows.h"
 
 #define MAX 2000u
 
@@ -37,7 +37,7 @@ struct lkg_call *lkg_client_send(struct lkg_client *client, const struct lkg_req
         assert_string_equal(request->resource->name, "c");
         assert_null(*place);
         *(watch ? &n_watches : &n_gets) += 1;
-        *place = test_calloc(1, sizeof(**place));
+        *place = calloc(1, sizeof(**place));
         (*place)->watch = watch;
         (*place)->open = request->open;
         (*place)->data = request->data;
@@ -58,7 +58,7 @@ struct lkg_call *lkg_call_cancel(struct lkg_call *call)
                 watch_call = NULL;
         else
                 get_call = NULL;
-        test_free(call);
+        free(call);
         return NULL;
 }
 
@@ -87,64 +87,39 @@ static void answer(struct lkg_call **call, enum lkg_api_status status, unsigned 
         assert_non_null(ended);
         (void)snprintf(a.words, sizeof(a.words), "%s", words);
         ended->done(&a, ended->userdata);
-        test_free(ended);
+        free(ended);
 }
 
-#define OBJECT(v)                                                                                           \
-        "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\",\"uid\":\"a\",\"resourceVersion\":\"" v "\"}" \
-        "}"
-#define EVENT(type, v) "{\"type\":\"" type "\",\"object\":" OBJECT(v) "}\n"
-
-static void got(const char *text)
-{
-        answer(&get_call, LKG_API_OK, 200, "", text);
-}
-
-static void opened(void)
-{
-        watch_call->open(watch_call->userdata);
-}
-
-/*
- * Like the transport: a call that is cancelled from inside gets nothing more; one whose reader ends it is
- * told of its end.
- */
-static int send_data(const char *text)
-{
-        unsigned before = n_cancelled;
-        int r = watch_call->data(text, strlen(text), watch_call->userdata);
-
-        if (r < 0 && n_cancelled == before)
-                answer(&watch_call, LKG_API_UNREACHABLE, 200, "the stream was ended by its reader", NULL);
-        return r;
-}
+#define OBJECT \
+        "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\",\"uid\":\"a\",\"resourceVersion\":\"%s\"}}"
 
 /* ---- the user ---- */
 
-struct listener {
-        sd_event *event;
-        struct lkg_informer *informer;
-        char versions[256]; /* "100 none 101 " */
-        unsigned n_changed;
-        /* Actions for the next callback. */
-        struct lkg_informer **free_in_state, **free_in_changed;
-        bool fetch_in_state;
-};
+static sd_event *event;
+static struct lkg_informer *informer, *another;
+static struct lkg_buf told = LKG_BUF_INIT;
+static const char *in_state = "", *in_changed = ""; /* what the next callback does */
+
+static void act(const char **action)
+{
+        const char *now = *action;
+
+        *action = "";
+        if (strcmp(now, "fetch") == 0)
+                lkg_informer_fetch(informer, false);
+        else if (strcmp(now, "free") == 0)
+                informer = lkg_informer_free(informer);
+        else if (strcmp(now, "free another") == 0)
+                another = lkg_informer_free(another);
+}
 
 static void on_state(const struct lkg_value *object, void *userdata)
 {
-        struct listener *l = userdata;
         const struct lkg_value *metadata = object ? lkg_map_get(object, "metadata") : NULL;
-        size_t n = strlen(l->versions);
 
-        (void)snprintf(l->versions + n, sizeof(l->versions) - n, "%s ",
+        lkg_buf_printf(&told, "state %s, ",
                        metadata ? lkg_map_get_string(metadata, "resourceVersion") : "none");
-        if (l->fetch_in_state)
-                lkg_informer_fetch(l->informer, false);
-        l->fetch_in_state = false;
-        if (l->free_in_state)
-                *l->free_in_state = lkg_informer_free(*l->free_in_state);
-        l->free_in_state = NULL;
+        act(&in_state);
         /* Still alive after that; must not be used if it was the last reference. */
         if (object)
                 assert_int_equal(lkg_value_type(object), LKG_MAP);
@@ -152,388 +127,163 @@ static void on_state(const struct lkg_value *object, void *userdata)
 
 static void on_changed(void *userdata)
 {
-        struct listener *l = userdata;
-
-        l->n_changed++;
-        if (l->free_in_changed)
-                *l->free_in_changed = lkg_informer_free(*l->free_in_changed);
-        l->free_in_changed = NULL;
+        lkg_buf_puts(&told, "changed, ");
+        act(&in_changed);
 }
 
-static const struct lkg_informer_ops ops = { on_state, on_changed };
-
-static void turn(struct listener *l)
+static struct lkg_informer *begin_another(void)
 {
-        while (sd_event_run(l->event, 0) > 0)
-                ;
-}
-
-static struct lkg_informer *begin_another(struct listener *l)
-{
+        static const struct lkg_informer_ops ops = { on_state, on_changed };
         const struct lkg_informer_options options = {
-                .event = l->event,
+                .event = event,
                 .resource = { "v1", "configmaps", "ConfigMap", "kube-system", "c" },
                 .poll_interval_ns = 60 * LKG_NSEC_PER_SEC,
                 .max_bytes = MAX,
                 .ops = &ops,
-                .userdata = l,
         };
-        struct lkg_informer *informer = NULL;
 
-        informer = lkg_informer_new(&options);
-        return informer;
+        return lkg_informer_new(&options);
 }
 
-static void begin(struct listener *l)
+static void turn(void)
 {
-        *l = (struct listener){ 0 };
-        get_call = watch_call = NULL;
+        while (sd_event_run(event, 0) > 0)
+                ;
+}
+
+static int end(void **state)
+{
+        if (!event)
+                return 0;
+        informer = lkg_informer_free(informer);
+        another = lkg_informer_free(another);
+        assert_null(get_call);
+        assert_null(watch_call);
+        turn();
+        event = sd_event_unref(event);
+        lkg_buf_deinit(&told);
+        return 0;
+}
+
+STEP(steps, 0)
+{
+        (void)end(NULL);
         n_gets = n_watches = n_cancelled = 0;
-        assert_true(sd_event_new(&l->event) >= 0);
-        l->informer = begin_another(l);
+        in_state = in_changed = "";
+        assert_true(sd_event_new(&event) >= 0);
+        informer = begin_another();
         assert_int_equal(n_gets, 0); /* nothing before the loop runs */
-        turn(l);
 }
 
-static void begin_watching(struct listener *l)
+static void say(struct lkg_buf *ret)
 {
-        begin(l);
-        got(OBJECT("100"));
-        opened();
-        l->versions[0] = '\0';
-        l->n_changed = 0;
+        lkg_buf_printf(ret, "%s%u get%s%s, %u watch%s", told.size ? told.data : "", n_gets,
+                       n_gets == 1 ? "" : "s", get_call ? " under way" : "", n_watches,
+                       n_watches == 1 ? "" : "es");
+        if (watch_call)
+                lkg_buf_printf(ret, " under way from '%s'", watch_call->version);
+        if (n_cancelled)
+                lkg_buf_printf(ret, ", %u cancelled", n_cancelled);
+        if (watch_call)
+                assert_in_range(watch_call->seconds, 300, 599);
+        if (informer) {
+                const struct lkg_informer_look look = lkg_informer_look(informer);
+
+                lkg_buf_printf(ret, "; %s, %s%s%s", lkg_informer_mode_name(look.mode),
+                               lkg_api_status_name(look.status), look.success_ns ? ", has succeeded" : "",
+                               look.failing_since_ns ? ", is failing" : "");
+                if (*look.words)
+                        lkg_buf_printf(ret, ": %s", look.words);
+                if (*look.refusal)
+                        lkg_buf_printf(ret, "; refused: %s", look.refusal);
+        } else
+                lkg_buf_puts(ret, "; freed");
+        lkg_buf_reset(&told);
 }
 
-static void end(struct listener *l)
+STEP(turn, 0)
 {
-        l->informer = lkg_informer_free(l->informer);
-        assert_null(get_call);
-        assert_null(watch_call);
-        turn(l);
-        l->event = sd_event_unref(l->event);
+        turn();
+        say(ret);
 }
 
-/* ---- tests ---- */
-
-TEST(test_reads_watches_and_tells)
+/* A read finds this version. */
+STEP(got, 1)
 {
-        struct listener l;
+        char text[256];
 
-        begin(&l);
-        assert_int_equal(n_gets, 1);
-        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_STARTING);
-        assert_int_equal(lkg_informer_look(l.informer).success_ns, 0);
-        got(OBJECT("100"));
-        assert_string_equal(l.versions, "100 ");
-        assert_true(lkg_informer_look(l.informer).success_ns > 0);
-        assert_string_equal(watch_call->version, "100");
-        assert_in_range(watch_call->seconds, 300, 599);
-        opened();
-        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_WATCH);
-        assert_int_equal(l.n_changed, 1);
-        assert_int_equal(send_data(EVENT("MODIFIED", "101") "{\"type\":\"MODI"), 0);
-        assert_int_equal(send_data("FIED\",\"object\":" OBJECT("102") "}\n"), 0);
-        assert_int_equal(send_data(EVENT("DELETED", "103")), 0);
-        assert_string_equal(l.versions, "100 101 102 none ");
-        assert_int_equal(l.n_changed, 1); /* a state is no change of mode */
-        assert_int_equal(n_gets, 1);
-        end(&l);
+        (void)snprintf(text, sizeof(text), OBJECT, q->parts[0]);
+        answer(&get_call, LKG_API_OK, 200, "", text);
+        say(ret);
 }
 
-TEST(test_no_object_is_a_state)
+STEP(got_text, 1)
 {
-        struct listener l;
-
-        begin(&l);
-        answer(&get_call, LKG_API_NOT_FOUND, 404, "there is no such object", NULL);
-        assert_string_equal(l.versions, "none ");
-        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_OK);
-        assert_string_equal(lkg_informer_look(l.informer).words, "");
-        assert_string_equal(watch_call->version, "");
-        end(&l);
+        answer(&get_call, LKG_API_OK, 200, "", q->parts[0]);
+        say(ret);
 }
 
-TEST(test_failure_and_its_words_until_the_next_success)
+/* `get` or `watch` ends: HTTP status, status, words. */
+STEP(failed, 4)
 {
-        struct listener l;
+        enum lkg_api_status status = LKG_API_OK;
 
-        begin(&l);
-        answer(&get_call, LKG_API_FORBIDDEN, 403, "get configmaps kube-system/c is forbidden", NULL);
-        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_DOWN);
-        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_FORBIDDEN);
-        assert_string_equal(lkg_informer_look(l.informer).words,
-                            "get configmaps kube-system/c is forbidden");
-        assert_true(lkg_informer_look(l.informer).failing_since_ns > 0);
-        assert_int_equal(l.n_changed, 1);
-        lkg_informer_fetch(l.informer, false);
-        turn(&l);
-        assert_int_equal(n_gets, 2);
-        got(OBJECT("100"));
-        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_OK);
-        assert_string_equal(lkg_informer_look(l.informer).words, "");
-        assert_int_equal(lkg_informer_look(l.informer).failing_since_ns, 0);
-        assert_int_equal(l.n_changed, 2);
-        end(&l);
+        while (strcmp(lkg_api_status_name(status), q->parts[2]) != 0)
+                status++;
+        answer(*q->parts[0] == 'g' ? &get_call : &watch_call, status,
+               (unsigned)strtoul(q->parts[1], NULL, 10), q->parts[3], NULL);
+        say(ret);
 }
 
-TEST(test_long_words_are_cut)
+STEP(open, 0)
 {
-        struct listener l;
-        char words[512];
-
-        memset(words, 'w', sizeof(words));
-        words[sizeof(words) - 1] = '\0';
-        begin(&l);
-        answer(&get_call, LKG_API_BUSY, 500, words, NULL);
-        assert_string_equal(lkg_informer_look(l.informer).words, words);
-        end(&l);
+        watch_call->open(watch_call->userdata);
+        say(ret);
 }
 
-TEST(test_an_object_that_is_another_one_is_no_state)
+/*
+ * Like the transport: a call that is cancelled from inside gets nothing more; one whose reader ends it is
+ * told of its end.
+ */
+STEP(data, 1)
 {
-        struct listener l;
+        unsigned before = n_cancelled;
+        int r = watch_call->data(q->parts[0], strlen(q->parts[0]), watch_call->userdata);
 
-        begin(&l);
-        got("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"d\",\"uid\":\"a\",\"resourceVersion\":\"1\"}"
-            "}");
-        assert_string_equal(l.versions, "");
-        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_INVALID);
-        assert_string_equal(lkg_informer_look(l.informer).words,
-                            "the API server sent metadata.name \"d\"; want c");
-        end(&l);
+        if (r < 0)
+                lkg_buf_printf(ret, "%s: ", strerrorname_np(-r));
+        if (r < 0 && n_cancelled == before)
+                answer(&watch_call, LKG_API_UNREACHABLE, 200, "the stream was ended by its reader", NULL);
+        say(ret);
 }
 
-/* Faults that end a watch: the words say why, and no state is reported. */
-TEST(test_what_breaks_a_watch)
+STEP(fetch, 1)
 {
-        static const struct {
-                const char *data;
-                enum lkg_api_status status;
-                const char *words;
-        } rows[] = {
-                { "{]\n", LKG_API_INVALID, "the watch sent no JSON: column 2: " },
-                { "{\"type\":\"ADDED\"}\n", LKG_API_INVALID,
-                  "the watch sent an event ADDED without an object" },
-                { "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Secret\",\"metadata\":{}}}\n" EVENT(
-                          "MODIFIED", "101"),
-                  LKG_API_INVALID, "the watch sent kind \"Secret\"; want ConfigMap" },
-                { "{\"type\":\"BOOKMARK\",\"object\":{}}\n", LKG_API_INVALID,
-                  "the watch sent an object without metadata.resourceVersion" },
-                { "{\"type\":\"ERROR\",\"object\":{\"code\":500,\"message\":\"etcd is\\u001b "
-                  "gone\"}}\n" EVENT("MODIFIED", "101"),
-                  LKG_API_BUSY, "the API server broke the watch off: \"etcd is\\x1b gone\"" },
-                { "{\"type\":\"ERROR\",\"object\":{}}\n", LKG_API_BUSY,
-                  "the API server broke the watch off: it does not say why" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct listener l;
-
-                begin_watching(&l);
-                assert_true(send_data(rows[i].data) < 0);
-                assert_null(watch_call);
-                assert_int_equal(n_cancelled, 1);
-                assert_string_equal(l.versions, "");
-                assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_DOWN);
-                assert_int_equal(lkg_informer_look(l.informer).status, rows[i].status);
-                if (!strstr(lkg_informer_look(l.informer).words, rows[i].words))
-                        fail_msg("%s", lkg_informer_look(l.informer).words);
-                assert_int_equal(n_gets, 1); /* not before the back-off is over */
-                end(&l);
-        }
+        lkg_informer_fetch(informer, *q->parts[0] == 'a');
+        say(ret);
 }
 
-TEST(test_an_event_that_is_too_big)
+/* What the next callback does. */
+STEP(in_state, 1)
 {
-        char data[MAX + 1000];
-        struct listener l;
-
-        memset(data, ' ', sizeof(data));
-        data[sizeof(data) - 1] = '\0';
-        begin_watching(&l);
-        assert_int_equal(send_data(data), -EFBIG);
-        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_TOO_LARGE);
-        end(&l);
+        in_state = strcmp(q->parts[0], "fetch") == 0 ? "fetch"
+                   : *q->parts[0] && q->parts[0][4]  ? "free another"
+                                                     : "free";
 }
 
-TEST(test_an_expired_watch_is_read_again_without_a_word)
+STEP(in_changed, 0)
 {
-        struct listener l;
-
-        begin_watching(&l);
-        assert_true(send_data("{\"type\":\"ERROR\",\"object\":{\"reason\":\"Expired\",\"code\":410}}\n") <
-                    0);
-        assert_int_equal(n_gets, 2);
-        assert_string_equal(lkg_informer_look(l.informer).words, "");
-        got(OBJECT("100"));
-        assert_string_equal(watch_call->version, "");
-        opened();
-        assert_int_equal(n_gets, 3);
-        assert_int_equal(l.n_changed, 0);
-        end(&l);
+        in_changed = "free";
 }
 
-TEST(test_a_watch_may_begin_inside_the_one_before)
+STEP(another, 0)
 {
-        struct listener l;
-
-        begin(&l);
-        answer(&get_call, LKG_API_NOT_FOUND, 404, "", NULL);
-        opened();
-        assert_true(send_data("{\"type\":\"ERROR\",\"object\":{\"code\":500}}\n" EVENT("ADDED", "1")) < 0);
-        assert_int_equal(n_watches, 2);
-        assert_int_equal(n_cancelled, 1);
-        opened();
-        assert_int_equal(send_data(EVENT("ADDED", "101")), 0);
-        assert_string_equal(l.versions, "none 101 ");
-        assert_string_equal(lkg_informer_look(l.informer).words, "");
-        end(&l);
+        another = begin_another();
 }
 
-TEST(test_half_an_event_at_the_end_is_a_failure)
-{
-        struct listener l;
+ROWS_WITH(informer, rows_steps, NULL, end)
 
-        begin_watching(&l);
-        assert_int_equal(send_data("{\"type\":"), 0);
-        answer(&watch_call, LKG_API_OK, 200, "", NULL);
-        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_DOWN);
-        assert_string_equal(lkg_informer_look(l.informer).words,
-                            "the watch ended in the middle of an event");
-        end(&l);
-}
-
-TEST(test_half_an_event_does_not_go_on_in_the_next_watch)
-{
-        struct listener l;
-
-        begin_watching(&l);
-        assert_int_equal(send_data("{\"type\":"), 0);
-        lkg_informer_fetch(l.informer, true);
-        turn(&l);
-        got(OBJECT("100"));
-        opened();
-        assert_int_equal(send_data(EVENT("MODIFIED", "101")), 0);
-        assert_string_equal(l.versions, "100 101 ");
-        end(&l);
-}
-
-TEST(test_a_watch_that_ends_at_once)
-{
-        struct listener l;
-
-        begin_watching(&l);
-        answer(&watch_call, LKG_API_OK, 200, "", NULL);
-        assert_string_equal(lkg_informer_look(l.informer).words,
-                            "the API server ended the watch at once, without an event");
-        end(&l);
-}
-
-TEST(test_a_refused_watch_says_what_is_missing)
-{
-        struct listener l;
-
-        begin(&l);
-        got(OBJECT("100"));
-        answer(&watch_call, LKG_API_FORBIDDEN, 403, "watch configmaps kube-system/c is forbidden", NULL);
-        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_POLL);
-        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_OK); /* it is being read */
-        assert_string_equal(lkg_informer_look(l.informer).words, "");
-        assert_string_equal(lkg_informer_look(l.informer).refusal,
-                            "watch configmaps kube-system/c is forbidden");
-        lkg_informer_fetch(l.informer, true);
-        turn(&l);
-        got(OBJECT("100"));
-        opened();
-        assert_string_equal(lkg_informer_look(l.informer).refusal, "");
-        end(&l);
-}
-
-TEST(test_fetch_reads_while_the_watch_goes_on)
-{
-        struct listener l;
-
-        begin_watching(&l);
-        lkg_informer_fetch(l.informer, false);
-        assert_int_equal(n_gets, 1); /* from the loop: the caller may be in any callback */
-        turn(&l);
-        assert_int_equal(n_gets, 2);
-        assert_int_equal(n_cancelled, 0);
-        got(OBJECT("100"));
-        assert_string_equal(l.versions, "100 ");
-        l.fetch_in_state = true;
-        assert_int_equal(send_data(EVENT("MODIFIED", "101")), 0);
-        turn(&l);
-        assert_int_equal(n_gets, 3);
-        end(&l);
-}
-
-TEST(test_anew_ends_what_is_under_way)
-{
-        struct listener l;
-
-        begin_watching(&l);
-        lkg_informer_fetch(l.informer, false);
-        turn(&l);
-        lkg_informer_fetch(l.informer, true);
-        lkg_informer_fetch(l.informer, false); /* does not cancel it */
-        turn(&l);
-        assert_int_equal(n_cancelled, 2);
-        assert_null(watch_call);
-        assert_non_null(get_call);
-        assert_int_equal(n_gets, 3);
-        end(&l);
-}
-
-TEST(test_free_inside_its_own_callbacks)
-{
-        struct listener l;
-
-        begin(&l);
-        l.free_in_state = &l.informer;
-        got(OBJECT("100"));
-        assert_null(l.informer);
-        assert_null(watch_call); /* nothing starts any more */
-        end(&l);
-
-        begin_watching(&l);
-        l.free_in_state = &l.informer;
-        (void)send_data(EVENT("MODIFIED", "101") EVENT("MODIFIED", "102"));
-        assert_string_equal(l.versions, "101 ");
-        end(&l);
-
-        begin(&l);
-        l.free_in_changed = &l.informer;
-        answer(&get_call, LKG_API_BUSY, 500, "busy", NULL);
-        assert_null(l.informer);
-        end(&l);
-
-        begin_watching(&l);
-        l.free_in_changed = &l.informer;
-        (void)send_data("{]\n");
-        assert_null(l.informer);
-        end(&l);
-}
-
-TEST(test_free_another_one_inside_a_callback)
-{
-        struct lkg_informer *other;
-        struct listener l;
-
-        begin_watching(&l);
-        assert_non_null(watch_call);
-        get_call = NULL;
-        other = begin_another(&l);
-        turn(&l); /* its read is in flight */
-        assert_non_null(get_call);
-        l.free_in_state = &other;
-        assert_int_equal(send_data(EVENT("MODIFIED", "101")), 0);
-        assert_null(other);
-        assert_null(get_call);
-        assert_int_equal(send_data(EVENT("MODIFIED", "102")), 0);
-        assert_string_equal(l.versions, "101 102 ");
-        end(&l);
-}
+/* ---- what no row can say ---- */
 
 static int on_local_work(sd_event_source *source, void *userdata)
 {
@@ -543,43 +293,32 @@ static int on_local_work(sd_event_source *source, void *userdata)
         return ++*n_turns < 5 ? 0 : sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-TEST(test_whoever_waits_on_this_machine_goes_first)
+TEST_WITH(test_whoever_waits_on_this_machine_goes_first, NULL, end)
 {
         sd_event_source *local = NULL;
         unsigned n_turns = 0;
-        struct listener l;
 
-        begin(&l);
+        step_steps(NULL, NULL);
+        turn();
         n_gets = 0;
-        lkg_informer_fetch(l.informer, /* anew= */ true);
-        assert_true(sd_event_add_defer(l.event, &local, on_local_work, &n_turns) >= 0);
+        lkg_informer_fetch(informer, /* anew= */ true);
+        assert_true(sd_event_add_defer(event, &local, on_local_work, &n_turns) >= 0);
         assert_int_equal(sd_event_source_set_enabled(local, SD_EVENT_ON), 0);
-        turn(&l);
+        turn();
         assert_int_equal(n_turns, 5);
         assert_int_equal(n_gets, 1);
         (void)sd_event_source_disable_unref(local);
-        end(&l);
 }
 
-TEST(test_knows_what_it_follows)
+TEST_WITH(test_knows_what_it_follows, NULL, end)
 {
         struct lkg_resource resource = { "v1", "configmaps", "ConfigMap", "kube-system", "c" };
-        struct listener l;
 
-        begin(&l);
-        assert_true(lkg_informer_is(l.informer, &resource));
+        step_steps(NULL, NULL);
+        assert_true(lkg_informer_is(informer, &resource));
         resource.ns = NULL;
-        assert_false(lkg_informer_is(l.informer, &resource));
+        assert_false(lkg_informer_is(informer, &resource));
         resource.ns = "kube-system";
         resource.name = "d";
-        assert_false(lkg_informer_is(l.informer, &resource));
-        end(&l);
-}
-
-TEST(test_names_of_modes)
-{
-        assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_STARTING), "starting");
-        assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_WATCH), "watch");
-        assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_POLL), "poll");
-        assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_DOWN), "down");
+        assert_false(lkg_informer_is(informer, &resource));
 }
