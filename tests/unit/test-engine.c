@@ -848,11 +848,8 @@ STEP(gone, 1)
 /* OBJECT, for how many seconds, status, words */
 STEP(fail, 4)
 {
-        enum lkg_api_status status = LKG_API_OK;
-
-        while (strcmp(lkg_api_status_name(status), q->parts[2]) != 0)
-                status++;
-        fake_fail(q->parts[0], status, q->parts[3], (unsigned)strtoul(q->parts[1], NULL, 10));
+        fake_fail(q->parts[0], fake_status(q->parts[2]), q->parts[3],
+                  (unsigned)strtoul(q->parts[1], NULL, 10));
         step_settle(q, ret);
 }
 
