@@ -3,7 +3,6 @@
 
 Rule: docs/specification.md 4.7.
 """
-import errno
 import os
 import re
 
@@ -54,19 +53,6 @@ def test_assigned_while_held(node, again):
     assert n.trial()["prior_starts"] == "0"
 
 
-def test_a_try_is_told_before_it_runs_and_behind_a_hold(node):
-    n = node()
-    n.put("local\n")
-    n.wait("condition", "True ")
-    n.mount.command("try", "5m")
-    assert "; the next change is on try for 300 s" in n.status("condition")
-    n.mount.drop("50-x.conf", "maxPods: 9\n")
-    n.wait("condition", "True on try until ")
-    n.mount.command("hold", "on")
-    condition = n.status("condition")
-    assert "(hold)" in condition and "; on try until " in condition and "commit` keeps it" in condition, condition
-
-
 @AGAIN
 def test_the_clock_does_not_run_on_what_is_held(node, again):
     """A process that runs the held generation proves nothing about the one that waits."""
@@ -95,52 +81,6 @@ def test_the_clock_does_not_run_on_what_is_held(node, again):
     n.mount.command("hold", "off")
     assert n.sources() == (second, second, source)
     assert n.trial()["state"] == "running"
-
-
-@AGAIN
-def test_a_try_with_a_remote(node, again):
-    n = node()
-    local, first = n.mount.document(), n.mount.generation()
-    n.mount.command("try", "1s")
-    source = n.assign("maxPods: 42\n")
-    n.wait("condition", "True on try until ")
-    assert "\nmaxPods: 42\n" in n.mount.document()
-    again(n)
-    n.wait("condition", f"False try expired, held at generation {first}")
-    assert n.mount.document() == local and n.mount.generation() == first
-    assert n.sources() == (source, "init", "init"), "assigned stays what it is; what is shown is active"
-    assert n.bad() == {}
-    again(n)
-    assert n.mount.document() == local
-    assert lib.error_of(n.mount.command, "promote", "now") == errno.EBUSY
-    n.mount.command("hold", "off")
-    n.wait("condition", "True all checks passed")
-    assert "\nmaxPods: 42\n" in n.mount.document() and n.sources() == (source, source, "init")
-
-
-@AGAIN
-def test_rollback_across_sources_and_back(node, again):
-    n = node(trial={"duration": "0s"})
-    local, first = n.mount.document(), n.mount.generation()
-    one = n.assign("maxPods: 1\n", uid="aaaa")
-    n.wait("last-known-good", one)
-    document, generation = n.mount.document(), n.mount.generation()
-    two = n.assign("maxPods: 2\n", uid="bbbb")
-    n.wait("last-known-good", two)
-    n.mount.command("rollback", str(generation))
-    again(n)
-    assert n.mount.document() == document and n.mount.generation() == generation
-    n.mount.command("rollback", str(first))
-    again(n)
-    assert n.mount.document() == local and n.mount.generation() == first
-    assert lib.error_of(n.mount.command, "rollback", "99999") == errno.EINVAL
-    assert n.mount.generation() == first
-    n.mount.command("rollback", "lkg")
-    again(n)
-    assert n.mount.document() == n.good_document()
-    assert "maxPods: 2\n" in n.mount.document(), "the last known good is none of those that were shown"
-    n.mount.command("rollback", "lkg")
-    assert "maxPods: 2\n" in n.mount.document() and n.sources()[2] == two
 
 
 def next_step(n):

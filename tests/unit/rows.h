@@ -48,7 +48,7 @@ struct operation {
         size_t n_args; /* of a step */
 };
 
-#define ROWS_STEPS_MAX 96
+#define ROWS_STEPS_MAX 128
 
 static struct operation rows_steps[ROWS_STEPS_MAX] __attribute__((unused));
 

@@ -5,10 +5,11 @@
  *
  * engine_run: from layers to publications, starts, copies, reloads. engine_commands: the control files; who may use them; nothing is done twice.
  * engine_api: where a reference can come from, ConfigMaps, outages, rollout, reports. engine_source: what is followed when its checkpoint is lost,
- * when only the resourceVersion changes, and when there is nothing to roll back to. engine_facts: release and command line of a component, which is
+ * when only the resourceVersion changes, and when there is nothing to roll back to. engine_dynamic: which of ConfigMap, drop-ins and base is at
+ * fault, and what waits for whom, also while an operator holds and tries. engine_facts: release and command line of a component, which is
  * another instance of this program.
  *
- * Rule: docs/specification.md 2.10, 2.11, 2.15, 2.16, 4.17, 6.1, 6.2, 6.6.
+ * Rule: docs/specification.md 2.10, 2.11, 2.15, 2.16, 4.5, 4.7, 4.17, 6.1, 6.2, 6.6.
  */
 #define UNIT_OWN_MAIN
 
@@ -173,6 +174,26 @@ STEP(remote, 1)
 
         (void)snprintf(text, sizeof(text), "remote: {enabled: true, nodeName: n1%s}\n", q->parts[0]);
         put_parts("etc/config.yaml", CONFIG, text);
+}
+
+/* UID, VERSION and body of the ConfigMap in the file that a `remote:` of a story follows; it is seen at once. */
+STEP(assign, 3)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *indented = with_top(q->parts[2], "\n", "\n    ");
+        char id[64];
+
+        lkg_buf_printf(&buf,
+                       "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: kube-system, name: "
+                       "cfg, uid: "
+                       "%s, resourceVersion: \"%s\"}\ndata:\n  kubelet: |\n"
+                       "    apiVersion: kubelet.config.k8s.io/v1beta1\n    kind: "
+                       "KubeletConfiguration\n    %s\n",
+                       q->parts[0], q->parts[1], indented);
+        put(n, "etc/remote.yaml", buf.data);
+        (void)snprintf(id, sizeof(id), "%s@%s ", q->parts[0], q->parts[1]);
+        assert_int_equal(command(n, "sync", "now"), 0);
+        turn_until(n, "status/kubelet/assigned", id);
 }
 
 STEP(unlink, 1)
@@ -475,6 +496,42 @@ STEP(absent, 1)
         LKG_CLEANUP(lkg_freep) char *content = view(n, q->parts[0]);
 
         say(ret, content ? content : "yes");
+}
+
+/* The whole of a file. */
+STEP(shows, 1)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view(n, q->parts[0]);
+
+        say(ret, content ? content : "there is no such file");
+}
+
+/* The errors among the findings; warnings may be about this host. */
+STEP(errors, 0)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view(n, "status/kubelet/findings");
+
+        for (char *rest, *line = strtok_r(content, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+                LKG_CLEANUP(lkg_freep) char *shown = with_top(line, n->top, "$TOP");
+
+                if (strstr(shown, ": error: "))
+                        lkg_buf_printf(ret, "%s\n", shown);
+        }
+}
+
+/* What is assigned, active, and known to be good. */
+STEP(sources, 0)
+{
+        static const char *const files[] = { "assigned", "active", "last-known-good" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
+                char path[64];
+                LKG_CLEANUP(lkg_freep) char *content = NULL;
+
+                (void)snprintf(path, sizeof(path), "status/kubelet/%s", files[i]);
+                content = view(n, path);
+                lkg_buf_printf(ret, "%s%.*s", i ? ", " : "", (int)strcspn(content, " \n"), content);
+        }
 }
 
 STEP(begins, 2)
@@ -942,6 +999,7 @@ ROWS_WITH(engine_run, rows_steps, NULL, end)
 ROWS_WITH(engine_commands, rows_steps, NULL, end)
 ROWS_WITH(engine_api, rows_steps, NULL, end)
 ROWS_WITH(engine_source, rows_steps, NULL, end)
+ROWS_WITH(engine_dynamic, rows_steps, NULL, end)
 ROWS_WITH(engine_facts, rows_steps, NULL, end)
 
 /* ---- what no row can say ---- */
