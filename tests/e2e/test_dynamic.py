@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamic configuration with real processes: assigned, on trial, last known good, rolled back, with local files as the only source."""
 import datetime
-import errno
 import json
 import os
 import signal
@@ -28,18 +27,6 @@ def test_a_good_one_is_followed(node):
     layers = os.listdir(n.mount.vpath("layers", "kubelet"))
     assert "0000-remote-node-config.yaml" in layers
     assert "remote node-config\tkube-system/node-config:kubelet:3:10" in n.status("origin")
-
-
-def test_a_mistake_that_a_broken_local_layer_would_mend_is_nobodys(node):
-    """The ConfigMap is validated without the unreadable layer: what is then missing does not make it bad."""
-    n = node()
-    n.mount.drop("50-x.conf", "imageGCLowThresholdPercent: 60\nmaxPods: [\n")
-    source = n.assign("imageGCHighThresholdPercent: 75\n")
-    n.wait("condition", "False ")
-    assert n.bad() == {}, "nothing is proved against it"
-    n.mount.drop("50-x.conf", "imageGCLowThresholdPercent: 60\n")
-    n.wait("active", source)
-    n.wait("condition", "True all checks passed")
 
 
 # ---- trial ----
@@ -114,40 +101,6 @@ def test_a_candidate_cannot_switch_its_trial_off(node):
     assert 0 < seconds_left(n) < 62
 
 
-def test_a_guard_that_comes_later(node):
-    n = node()
-    local = n.mount.document()
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    n.configure(guard={"deny": ["maxPods"]})
-    n.mount.reload()
-    n.mount.wait_for(lambda: n.mount.document() == local, "the guard")
-    assert source in n.bad() and "LKG6002" in n.status("findings")
-
-
-def test_pinned_to_a_broken_base(node):
-    n = node(component={"guard": {"pinned": ["maxPods"]}})
-    lib.write_file(n.mount.behind("kubelet.conf"), "maxPods: [\n")
-    n.wait("condition", "False ")
-    source = n.assign("maxPods: 110\n")
-    assert n.bad() == {}
-    lib.write_file(n.mount.behind("kubelet.conf"), lib.HEADER + "failCgroupV1: false\nmaxPods: 110\n")
-    n.wait("active", source)
-
-
-def test_switched_off_there_is_no_remote_last_known_good(node):
-    n = node(trial={"duration": "0s"})
-    local = n.mount.document()
-    source = n.assign("maxPods: 42\n")
-    n.wait("last-known-good", source)
-    n.configure(remote={"enabled": False})
-    n.mount.reload()
-    n.mount.wait_for(lambda: n.mount.document() == local, "the local configuration")
-    assert n.good_document() == local
-    n.mount.command("rollback", "lkg")
-    assert n.mount.document() == local and n.bad() == {}
-
-
 def test_an_engine_that_begins_while_the_file_is_written(node):
     n = node(trial={"duration": "0s"})
     source = n.assign("maxPods: 42\n")
@@ -160,33 +113,6 @@ def test_an_engine_that_begins_while_the_file_is_written(node):
         assert n.sources() == (source, source, source)
         f.write(obj)
     n.wait("active", "8f1c@2")
-
-
-def test_exoneration(node):
-    """Rule: docs/specification.md 4.10."""
-    n = node(trial={"crashLoopThreshold": 0})
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    n.crash()
-    n.crash()
-    assert "probably" not in n.status("condition")
-    n.crash()
-    n.wait("condition", "False crash loop goes on with last-known-good, so the configuration was probably not the cause")
-    assert lib.error_of(n.mount.command, "forget", "nobody@1") == errno.EINVAL
-    assert n.mount.command("forget", source)
-    n.wait("active", source)
-
-
-def test_starts_by_hand(node):
-    n = node(component={"match": {"unit": "", "exe": []}}, trial={"crashLoopThreshold": 1})
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    for _ in range(2):
-        n.mount.command("startup", "now")
-    assert n.sources()[1] == source
-    n.mount.command("startup", str(os.getpid()))
-    assert n.sources()[1] == "init" and source in n.bad()
-    assert lib.error_of(n.mount.command, "startup", "x") == errno.EINVAL
 
 
 # ---- guards, scope, versions, the store ----
@@ -261,19 +187,6 @@ def test_a_read_only_state_directory(node):
         lib.shell(f"umount -l {state}", check=True)
     n.mount.start()
     n.wait("active", "8f1c@2")
-
-
-def test_state_of_a_newer_lkgfs(node):
-    n = node()
-    local = n.mount.document()
-    n.assign("maxPods: 42\n")
-    n.mount.stop()
-    lib.write_file(os.path.join(n.mount.state, "format"), "lkgfs-state 2\n", 0o600)
-    before = sorted(os.listdir(os.path.join(n.mount.state, "dynamic", "kubelet")))
-    n.mount.start()
-    assert n.mount.document() == local and "LKG6010" in n.status("findings")
-    assert sorted(os.listdir(os.path.join(n.mount.state, "dynamic", "kubelet"))) == before
-    assert lib.error_of(n.mount.command, "promote", "now") == errno.EBUSY
 
 
 @pytest.mark.parametrize("name", ["lkgfs-engine", "lkgfs-fs", "lkgfs-notify"])

@@ -157,13 +157,3 @@ def test_scope_all_a_mistake_after_a_rollback(node, remote):
     n.mount.stop()
     n.mount.start()
     assert using in n.status("condition") and n.mount.document() == good
-
-
-def test_an_exoneration_is_of_what_failed_its_trial(node):
-    n = node(trial={"crashLoopThreshold": 0})
-    n.wait("active", n.assign("maxPods: 41\n", uid="xxxx"))
-    for _ in range(4):
-        n.crash()
-    n.wait("condition", "False crash loop goes on with last-known-good")
-    n.assign("maxPods: -41\n", uid="yyyy")
-    n.wait("condition", "False failed to validate current (UID: yyyy)")

@@ -9,7 +9,7 @@
  * fault, and what waits for whom, also while an operator holds and tries. engine_facts: release and command line of a component, which is
  * another instance of this program.
  *
- * Rule: docs/specification.md 2.10, 2.11, 2.15, 2.16, 4.5, 4.7, 4.17, 6.1, 6.2, 6.6.
+ * Rule: docs/specification.md 2.10, 2.11, 2.15, 2.16, 4.5, 4.7, 4.10, 4.17, 6.1, 6.2, 6.6.
  */
 #define UNIT_OWN_MAIN
 
