@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written to the cluster and with which credential; the test simulates client and credential. */
+/*
+ * What is written to the cluster and with which credential, in steps: rows/reporter.rows; the test simulates client and credential. After each step
+ * it says what has been sent.
+ */
 
 #include <lkg/text.h>
 
-#include "unit.h"
+#include "rows.h"
 #include "core/remote/outbox.h"
 
 /* ---- the client ---- */
@@ -18,6 +21,7 @@ struct lkg_call {
 
 static struct lkg_call *condition_call, *event_call;
 static unsigned n_cancelled;
+static bool condition_told, event_told; /* what is sent was said */
 
 struct lkg_call *lkg_client_send(struct lkg_client *client, const struct lkg_request *request)
 {
@@ -29,12 +33,13 @@ struct lkg_call *lkg_client_send(struct lkg_client *client, const struct lkg_req
         assert_null(*place);
         assert_string_equal(resource->group_version, "v1");
         assert_string_equal(resource->kind, event ? "Event" : "Node");
-        *place = test_calloc(1, sizeof(**place));
+        *place = calloc(1, sizeof(**place));
         (*place)->event = event;
         (*place)->done = request->done;
         (*place)->userdata = request->userdata;
         assert_true(request->size < sizeof((*place)->body));
         memcpy((*place)->body, request->body, request->size);
+        *(event ? &event_told : &condition_told) = false;
         (void)snprintf((*place)->line, sizeof((*place)->line), "%s %s%s%s/%s/%s %s", request->verb,
                        resource->ns ? resource->ns : "", resource->ns ? "/" : "", resource->plural,
                        resource->name ? resource->name : "",
@@ -51,7 +56,7 @@ struct lkg_call *lkg_call_cancel(struct lkg_call *call)
                 event_call = NULL;
         else
                 condition_call = NULL;
-        test_free(call);
+        free(call);
         return NULL;
 }
 
@@ -64,7 +69,7 @@ static void answer(struct lkg_call **call, enum lkg_api_status status, const cha
         assert_non_null(ended);
         (void)snprintf(a.words, sizeof(a.words), "%s", words);
         ended->done(&a, ended->userdata);
-        test_free(ended);
+        free(ended);
 }
 
 /* ---- the credential ---- */
@@ -100,24 +105,77 @@ const char *lkg_credential_file(const struct lkg_credential *credential)
 
 /* ---- the user ---- */
 
-struct user {
-        sd_event *event;
-        struct lkg_reporter *reporter;
-        unsigned n_changed;
-};
+static sd_event *loop;
+static struct lkg_reporter *reporter;
+static unsigned n_changed;
+static char first_name[64]; /* of the first Event */
 
 static void on_changed(void *userdata)
 {
-        ((struct user *)userdata)->n_changed++;
+        n_changed++;
 }
 
-static void turn(struct user *user)
+static int end(void **state)
 {
-        while (sd_event_run(user->event, 0) > 0)
+        if (!loop)
+                return 0;
+        reporter = lkg_reporter_free(reporter);
+        assert_null(condition_call);
+        assert_null(event_call);
+        while (sd_event_run(loop, 0) > 0)
                 ;
+        loop = sd_event_unref(loop);
+        return 0;
 }
 
-static void begin_with(struct user *user, bool condition, bool events)
+/* Without the time of this run, and without the random names of Events: N for the first one, M for others. */
+static void put_body(struct lkg_buf *ret, const char *text)
+{
+        static const char transition[] = "\"2027-01-15T08:00:00Z\"";
+
+        while (*text)
+                if (strncmp(text, "\"20", 3) == 0 && text[11] == 'T' &&
+                    strncmp(text, transition, strlen(transition)) != 0) {
+                        lkg_buf_puts(ret, "\"TIME\"");
+                        text += strlen(transition);
+                } else if (strncmp(text, "n1.", 3) == 0) {
+                        if (!*first_name)
+                                (void)snprintf(first_name, sizeof(first_name), "%.19s", text);
+                        lkg_buf_putc(ret, strncmp(text, first_name, 19) == 0 ? 'N' : 'M');
+                        text += 19;
+                } else
+                        lkg_buf_putc(ret, *text++);
+}
+
+static void put_call(struct lkg_buf *ret, const char *what, const struct lkg_call *call, bool *told)
+{
+        if (call && !*told) {
+                lkg_buf_puts(ret, what);
+                put_body(ret, call->line);
+                lkg_buf_puts(ret, " ");
+                put_body(ret, call->body);
+                lkg_buf_puts(ret, "; ");
+        }
+        *told = true;
+}
+
+static void say(struct lkg_buf *ret)
+{
+        const char *words;
+
+        while (sd_event_run(loop, 0) > 0)
+                ;
+        put_call(ret, "condition: ", condition_call, &condition_told);
+        put_call(ret, "event: ", event_call, &event_told);
+        words = lkg_reporter_words(reporter);
+        lkg_buf_printf(ret, "%s%s%s%s%u changes", condition_call ? "condition under way, " : "",
+                       event_call ? "event under way, " : "", words, *words ? ", " : "", n_changed);
+        if (n_cancelled)
+                lkg_buf_printf(ret, ", %u cancelled", n_cancelled);
+}
+
+/* A reporter of conditions, of events, or of both. */
+static void begin(bool condition, bool events)
 {
         struct lkg_reporter_options options = {
                 .node_name = "n1",
@@ -125,47 +183,98 @@ static void begin_with(struct user *user, bool condition, bool events)
                 .condition = condition,
                 .events = events,
                 .changed = on_changed,
-                .userdata = user,
         };
 
-        *user = (struct user){ 0 };
+        (void)end(NULL);
         is_node = true;
         kind = LKG_CREDENTIAL_NODE;
         identity = NULL;
-        n_cancelled = 0;
-        assert_true(sd_event_new(&user->event) >= 0);
-        options.event = user->event;
-        user->reporter = lkg_reporter_new(&options);
+        n_cancelled = n_changed = 0;
+        *first_name = '\0';
+        assert_true(sd_event_new(&loop) >= 0);
+        options.event = loop;
+        reporter = lkg_reporter_new(&options);
 }
 
-static void begin(struct user *user)
+STEP(steps, 0)
 {
-        begin_with(user, true, true);
+        begin(true, true);
 }
 
-static void end(struct user *user)
+STEP(only, 1)
 {
-        lkg_reporter_free(user->reporter);
-        assert_null(condition_call);
-        assert_null(event_call);
-        turn(user);
-        sd_event_unref(user->event);
+        begin(*q->parts[0] == 'c', *q->parts[0] == 'e');
 }
 
-static void set(struct user *user, const char *status, const char *reason)
+STEP(turn, 0)
 {
-        const struct lkg_node_condition condition = { status, reason, "using current",
+        say(ret);
+}
+
+/* STATUS REASON */
+STEP(set, 2)
+{
+        const struct lkg_node_condition condition = { q->parts[0], q->parts[1], "using current",
                                                       UINT64_C(1800000000) * 1000000000 };
 
-        lkg_reporter_set_condition(user->reporter, &condition);
-        turn(user);
+        lkg_reporter_set_condition(reporter, &condition);
+        say(ret);
 }
 
-static void happen(struct user *user, const char *message)
+STEP(happens, 1)
 {
-        lkg_reporter_event(user->reporter, true, "ConfigRejected", message);
-        turn(user);
+        lkg_reporter_event(reporter, true, "ConfigRejected", q->parts[0]);
+        say(ret);
 }
+
+STEP(node, 1)
+{
+        lkg_reporter_set_node(reporter, q->parts[0]);
+        say(ret);
+}
+
+/* Before the loop runs: what was taken back? */
+STEP(kick, 0)
+{
+        unsigned before = n_cancelled;
+
+        lkg_reporter_kick(reporter);
+        if (n_cancelled > before)
+                lkg_buf_puts(ret, "taken back at once; ");
+        say(ret);
+}
+
+/* `condition` or `event`: status and words. */
+STEP(answer, 3)
+{
+        enum lkg_api_status status = LKG_API_OK;
+
+        while (strcmp(lkg_api_status_name(status), q->parts[1]) != 0)
+                status++;
+        answer(*q->parts[0] == 'c' ? &condition_call : &event_call, status, q->parts[2]);
+        say(ret);
+}
+
+/* Whose credential it is from now on: the node's, or of a KIND, with a USER or none. */
+STEP(credential, 2)
+{
+        static struct lkg_identity one;
+        static char user[64];
+        static const char *const kinds[] = { "none", "kubeconfig", "node", "in-cluster" };
+
+        is_node = *q->parts[0] == '-';
+        kind = LKG_CREDENTIAL_NONE;
+        while (!is_node && strcmp(kinds[kind], q->parts[0]) != 0)
+                kind++;
+        (void)snprintf(user, sizeof(user), "%s", q->parts[1]);
+        one = *user ? (struct lkg_identity){ .user = user, .is_node_group = kind == LKG_CREDENTIAL_NODE }
+                    : (struct lkg_identity){ .token = (char *)(uintptr_t) "x" };
+        identity = kind == LKG_CREDENTIAL_NONE ? NULL : &one;
+}
+
+ROWS_WITH(reporter, rows_steps, NULL, end)
+
+/* ---- what no row can say ---- */
 
 /* ---- bodies ---- */
 
@@ -217,28 +326,6 @@ TEST(test_body_of_an_event)
         assert_string_equal(buf.data, "{\"lastTimestamp\":\"2023-11-14T22:15:00Z\",\"count\":3}");
 }
 
-/* ---- the condition ---- */
-
-TEST(test_a_condition_is_a_patch_of_the_status)
-{
-        struct user user;
-
-        begin(&user);
-        turn(&user);
-        assert_null(condition_call); /* nothing to report yet */
-        set(&user, "True", "all checks passed");
-        assert_string_equal(condition_call->line,
-                            "patch nodes/n1/status application/strategic-merge-patch+json");
-        assert_non_null(strstr(condition_call->body, "\"reason\":\"all checks passed\""));
-        assert_non_null(strstr(condition_call->body, "\"lastTransitionTime\":\"2027-01-15T08:00:00Z\""));
-        answer(&condition_call, LKG_API_OK, "");
-        set(&user, "True", "all checks passed"); /* the same: nothing is sent */
-        assert_null(condition_call);
-        assert_string_equal(lkg_reporter_words(user.reporter), "");
-        assert_int_equal(user.n_changed, 0);
-        end(&user);
-}
-
 /* Every slot that one node takes would otherwise be a write by each node that waits. */
 TEST(test_figures_of_a_rollout_can_wait)
 {
@@ -275,233 +362,4 @@ TEST(test_figures_of_a_rollout_can_wait)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 if (lkg_condition_figures_differ(&before, &rows[i].next) != rows[i].can_wait)
                         fail_msg("row %zu", i);
-}
-
-TEST(test_a_condition_that_cannot_be_written)
-{
-        struct user user;
-
-        begin(&user);
-        set(&user, "True", "all checks passed");
-        answer(&condition_call, LKG_API_FORBIDDEN, "patch nodes/status n1 is forbidden");
-        assert_string_equal(lkg_reporter_words(user.reporter), "patch nodes/status n1 is forbidden");
-        assert_int_equal(user.n_changed, 1);
-        set(&user, "False", "crash loop");
-        assert_null(condition_call); /* not before the back-off is over */
-        lkg_reporter_kick(user.reporter);
-        turn(&user);
-        /* At most one per second: the timer takes care of it. */
-        end(&user);
-}
-
-/* ---- which credential ---- */
-
-TEST(test_nothing_is_written_with_another_credential)
-{
-        static struct lkg_identity admin = { .user = (char *)"kubernetes-admin" },
-                                   token = { .token = (char *)"x" },
-                                   other_node = { .user = (char *)"system:node:n2", .is_node_group = true };
-        static const struct {
-                struct lkg_identity *identity;
-                enum lkg_credential_kind kind;
-                const char *words;
-        } rows[] = {
-                { NULL, LKG_CREDENTIAL_NONE, "there is no credential" },
-                { &token, LKG_CREDENTIAL_IN_CLUSTER, "the credential is a pod's" },
-                { &token, LKG_CREDENTIAL_KUBECONFIG,
-                  "the credential of /etc/lkgfs/kubeconfig does not say whose it is" },
-                { &admin, LKG_CREDENTIAL_KUBECONFIG,
-                  "the credential of /etc/lkgfs/kubeconfig is that of kubernetes-admin, who is not a node" },
-                { &other_node, LKG_CREDENTIAL_NODE,
-                  "the credential of /etc/lkgfs/kubeconfig is that of system:node:n2" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct user user;
-                char want[512];
-
-                begin(&user);
-                is_node = false;
-                identity = rows[i].identity;
-                kind = rows[i].kind;
-                lkg_reporter_set_node(user.reporter, "uid-1");
-                set(&user, "True", "all checks passed");
-                happen(&user, "one");
-                assert_null(condition_call);
-                assert_null(event_call);
-                (void)snprintf(want, sizeof(want),
-                               "nothing is written to the cluster: %s; want the client certificate of "
-                               "system:node:n1, "
-                               "as in the kubelet's own kubeconfig",
-                               rows[i].words);
-                assert_string_equal(lkg_reporter_words(user.reporter), want);
-                assert_int_equal(user.n_changed, 1);
-                is_node = true; /* rotated */
-                lkg_reporter_kick(user.reporter);
-                turn(&user);
-                assert_non_null(condition_call);
-                assert_non_null(event_call);
-                assert_string_equal(lkg_reporter_words(user.reporter), "");
-                assert_int_equal(user.n_changed, 2);
-                end(&user);
-        }
-}
-
-/* A request may still be waiting for its turn when the credential changes. */
-TEST(test_another_credential_takes_back_what_is_under_way)
-{
-        struct user user;
-
-        begin(&user);
-        lkg_reporter_set_node(user.reporter, "uid-1");
-        set(&user, "True", "all checks passed");
-        happen(&user, "one");
-        lkg_reporter_kick(user.reporter); /* still the node's */
-        assert_int_equal(n_cancelled, 0);
-        is_node = false;
-        lkg_reporter_kick(user.reporter);
-        assert_int_equal(n_cancelled, 2); /* before the loop runs */
-        turn(&user);
-        assert_null(condition_call);
-        assert_null(event_call);
-        is_node = true;
-        lkg_reporter_kick(user.reporter);
-        turn(&user);
-        assert_non_null(strstr(event_call->body, "\"message\":\"one\""));
-        assert_non_null(strstr(event_call->body, "\"count\":1"));
-        end(&user);
-}
-
-TEST(test_what_is_turned_off_is_not_sent)
-{
-        struct user user;
-
-        begin_with(&user, false, true);
-        lkg_reporter_set_node(user.reporter, "uid-1");
-        set(&user, "True", "all checks passed");
-        happen(&user, "one");
-        assert_null(condition_call);
-        assert_non_null(event_call);
-        end(&user);
-
-        begin_with(&user, true, false);
-        lkg_reporter_set_node(user.reporter, "uid-1");
-        set(&user, "True", "all checks passed");
-        happen(&user, "one");
-        assert_non_null(condition_call);
-        assert_null(event_call);
-        end(&user);
-
-        begin_with(&user, false, false);
-        is_node = false;
-        set(&user, "True", "all checks passed");
-        assert_string_equal(lkg_reporter_words(user.reporter), ""); /* nothing is to be written */
-        end(&user);
-}
-
-/* ---- events ---- */
-
-TEST(test_events_wait_for_the_node)
-{
-        struct user user;
-
-        begin(&user);
-        happen(&user, "one");
-        assert_null(event_call);
-        lkg_reporter_set_node(user.reporter, "uid-1");
-        turn(&user);
-        assert_string_equal(event_call->line, "create default/events// application/json");
-        assert_non_null(strstr(event_call->body, "\"name\":\"n1\",\"uid\":\"uid-1\""));
-        assert_non_null(strstr(event_call->body, "\"type\":\"Warning\""));
-        end(&user);
-}
-
-TEST(test_one_event_after_the_other_and_counts)
-{
-        char name[64], want[160];
-        struct user user;
-
-        begin(&user);
-        lkg_reporter_set_node(user.reporter, "uid-1");
-        happen(&user, "one");
-        happen(&user, "two");
-        assert_non_null(strstr(event_call->body, "\"message\":\"one\""));
-        (void)snprintf(name, sizeof(name), "%.19s", strstr(event_call->body, "n1."));
-        answer(&event_call, LKG_API_OK, "");
-        assert_non_null(strstr(event_call->body, "\"message\":\"two\""));
-        answer(&event_call, LKG_API_OK, "");
-        assert_null(event_call);
-        happen(&user, "one");
-        (void)snprintf(want, sizeof(want), "patch default/events/%s/ application/strategic-merge-patch+json",
-                       name);
-        assert_string_equal(event_call->line, want);
-        assert_non_null(strstr(event_call->body, "{\"lastTimestamp\":\""));
-        assert_non_null(strstr(event_call->body, "\"count\":2}"));
-        answer(&event_call, LKG_API_NOT_FOUND, "no such event"); /* it has expired */
-        assert_string_equal(event_call->line, "create default/events// application/json");
-        assert_non_null(strstr(event_call->body, "\"count\":2"));
-        assert_null(strstr(event_call->body, name));
-        assert_string_equal(lkg_reporter_words(user.reporter), "");
-        end(&user);
-}
-
-TEST(test_what_becomes_of_an_event_that_was_not_taken)
-{
-        static const struct {
-                enum lkg_api_status status;
-                bool next; /* the next one is sent at once */
-                const char *words;
-        } rows[] = {
-                { LKG_API_CONFLICT, true, "" }, /* it had arrived */
-                { LKG_API_INVALID, true, "no" },      { LKG_API_TOO_LARGE, true, "no" },
-                { LKG_API_FORBIDDEN, false, "no" },   { LKG_API_BUSY, false, "no" },
-                { LKG_API_UNREACHABLE, false, "no" }, { LKG_API_NOT_FOUND, false, "no" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct user user;
-
-                begin(&user);
-                lkg_reporter_set_node(user.reporter, "uid-1");
-                happen(&user, "one");
-                happen(&user, "two");
-                answer(&event_call, rows[i].status, "no");
-                assert_int_equal(event_call != NULL, rows[i].next);
-                assert_string_equal(lkg_reporter_words(user.reporter), rows[i].words);
-                if (!rows[i].next) {
-                        lkg_reporter_kick(user.reporter);
-                        turn(&user);
-                        assert_non_null(strstr(event_call->body, "\"message\":\"one\""));
-                }
-                end(&user);
-        }
-}
-
-TEST(test_a_new_node_has_events_of_its_own)
-{
-        struct user user;
-
-        begin(&user);
-        lkg_reporter_set_node(user.reporter, "uid-1");
-        happen(&user, "one");
-        answer(&event_call, LKG_API_OK, "");
-        happen(&user, "two");
-        lkg_reporter_set_node(user.reporter, "uid-2"); /* while it is in flight */
-        assert_int_equal(n_cancelled, 1);
-        turn(&user);
-        assert_non_null(strstr(event_call->body, "\"uid\":\"uid-2\""));
-        assert_non_null(strstr(event_call->body, "\"message\":\"two\""));
-        answer(&event_call, LKG_API_OK, "");
-        happen(&user, "one");
-        assert_string_equal(event_call->line, "create default/events// application/json");
-        assert_non_null(strstr(event_call->body, "\"count\":1"));
-        answer(&event_call, LKG_API_OK, "");
-        lkg_reporter_set_node(user.reporter, ""); /* deleted, ... */
-        happen(&user, "one");
-        assert_null(event_call);
-        lkg_reporter_set_node(user.reporter, "uid-3"); /* ... and created again */
-        turn(&user);
-        assert_string_equal(event_call->line, "create default/events// application/json");
-        assert_non_null(strstr(event_call->body, "\"count\":1"));
-        end(&user);
 }
