@@ -116,9 +116,10 @@ static void say_error(const struct question *q, struct lkg_buf *ret)
 {
         static const char body[] = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
                                    "\"namespace\":\"kube-system\",\"name\":\"cm\"}}";
-        struct lkg_http_result result = {
-                .words = "api.example:6443: connection refused", .status = 200, .body = body, .size = 2
-        };
+        struct lkg_http_result result = { .words = "api.example:6443: connection refused",
+                                          .status = 200,
+                                          .body = body,
+                                          .size = sizeof(body) - 1 };
         const char *name;
 
         while (!(name = strerrorname_np(-result.error)) || strcmp(name, q->text) != 0)
