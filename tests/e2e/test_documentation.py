@@ -228,7 +228,7 @@ def test_every_test_that_is_named_exists(name):
         assert re.search(rf"^def {function}\(", text, re.M), name
     else:
         listed = f"static void {function}(void **" in text and len(re.findall(rf"\b{function}\b", text)) > 1  # it exists and is called
-        rows = re.search(rf"^ROWS\({function.removeprefix('test_rows_of_')}, ", text, re.M)  # of tests/unit/rows/
+        rows = re.search(rf"^ROWS(?:_WITH)?\({function.removeprefix('test_rows_of_')}, ", text, re.M)  # of tests/unit/rows/
         assert listed or rows or re.search(rf"^TEST(?:_WITH)?\({function}\b", text, re.M), name
 
 
