@@ -186,7 +186,7 @@ STEP(state, 0)
 /* The same as a value. */
 STEP(value, 0)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_fleet_map(&fleet);
+        struct lkg_value *map = lkg_fleet_map(&fleet);
 
         lkg_render_json_compact(map, ret);
 }
