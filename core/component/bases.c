@@ -57,7 +57,7 @@ int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_co
         return r;
 }
 
-static int refuse(struct lkg_report *report, const char *file, const char *why)
+static int refuse_file(struct lkg_report *report, const char *file, const char *why)
 {
         const struct lkg_where where = { .file = file };
 
@@ -79,8 +79,8 @@ static void refused_source(const struct lkg_component_env *env, const struct lkg
         if (refused) {
                 lkg_config_source_id(source, id);
                 lkg_poison_set_source(env->poison, refused, id);
-                if (lkg_poison_save(env->poison, &unsaved) <
-                    0) /* before the bad mark is made: lifting the refusal must find the mark */
+                /* before the bad mark is made: lifting the refusal must find the mark */
+                if (lkg_poison_save(env->poison, &unsaved) < 0)
                         lkg_log_warning("%s", unsaved.message);
                 lkg_poison_how(refused, how, sizeof(how));
         }
@@ -110,7 +110,7 @@ static int admit_payload(const struct lkg_component *c, const struct lkg_compone
         if (r != -EKEYREJECTED)
                 return r;
         refused_source(env, source, err);
-        return refuse(report, file, why);
+        return refuse_file(report, file, why);
 }
 
 /*
@@ -128,7 +128,7 @@ static int load_base(const struct lkg_component *c, const struct lkg_component_e
         int r = lkg_store_load_checkpoint(env->store, source, &configmap, err);
 
         if (r == -EKEYREJECTED) {
-                (void)refuse(report, NULL, err->message);
+                (void)refuse_file(report, NULL, err->message);
                 refused_source(env, source, err);
                 return -EINVAL;
         }

@@ -121,7 +121,7 @@ const struct lkg_command lkg_commands[] = {
 };
 const size_t lkg_n_commands = LKG_ARRAY_SIZE(lkg_commands);
 
-static const struct lkg_command *find(const char *name)
+static const struct lkg_command *find_command(const char *name)
 {
         for (size_t i = 0; i < lkg_n_commands; i++)
                 if (strcmp(lkg_commands[i].name, name) == 0)
@@ -129,8 +129,8 @@ static const struct lkg_command *find(const char *name)
         return NULL;
 }
 
-static int refuse(char why[static 256], const char *name, const char *what,
-                  const struct lkg_command *command)
+static int refuse_text(char why[static 256], const char *name, const char *what,
+                       const struct lkg_command *command)
 {
         (void)snprintf(why, 256, "%s: %s%s%s", name, what, command ? "; want " : "",
                        command ? command->usage : "");
@@ -148,17 +148,18 @@ static int parse_condemn(const char *text, size_t size, struct lkg_command_call 
         if (!end || parse_id(text, ret) < 0) {
                 (void)snprintf(what, sizeof(what), "%.150s is neither a uid nor a source id",
                                lkg_quote(text, strnlen(text, size), quoted));
-                return refuse(why, LKG_COMMAND_BAD, what, NULL);
+                return refuse_text(why, LKG_COMMAND_BAD, what, NULL);
         }
         if (n > 0 && end[n] == '\n')
                 n--;
         if (n == 0)
                 return 0;
         if (n > LKG_COMMAND_TEXT_MAX)
-                return refuse(why, LKG_COMMAND_BAD, "the reason is too long", NULL);
+                return refuse_text(why, LKG_COMMAND_BAD, "the reason is too long", NULL);
         for (size_t i = 1; i <= n; i++)
                 if ((unsigned char)end[i] < 0x20 || end[i] == 0x7f)
-                        return refuse(why, LKG_COMMAND_BAD, "the reason must be one line of text", NULL);
+                        return refuse_text(why, LKG_COMMAND_BAD, "the reason must be one line of text",
+                                           NULL);
         memcpy(ret->text, end + 1, n);
         ret->text[n] = '\0';
         return 1;
@@ -169,26 +170,26 @@ int lkg_command_parse(const char *name, const char *text, size_t size, struct lk
 {
         static const struct lkg_command forgive = { LKG_COMMAND_FORGIVE, parse_forgive, "a name in bad/",
                                                     "" };
-        const struct lkg_command *command = strcmp(name, forgive.name) == 0 ? &forgive : find(name);
+        const struct lkg_command *command = strcmp(name, forgive.name) == 0 ? &forgive : find_command(name);
         char word[LKG_SOURCE_ID_MAX + 1], quoted[5 * 64 + 8], what[200];
 
         if (strcmp(name, LKG_COMMAND_BAD) == 0)
                 return parse_condemn(text, size, ret, why);
         if (!command)
-                return refuse(why, name, "no such command", NULL);
+                return refuse_text(why, name, "no such command", NULL);
         if (size > 0 && text[size - 1] == '\n')
                 size--;
         if (size == 0)
                 return 0;
         if (size > TEXT_MAX)
-                return refuse(why, name, "too long", command);
+                return refuse_text(why, name, "too long", command);
         if (memchr(text, '\n', size))
-                return refuse(why, name, "more than one line", command);
+                return refuse_text(why, name, "more than one line", command);
         memcpy(word, text, size);
         word[size] = '\0';
         if (strlen(word) == size && command->parse(word, ret) >= 0)
                 return 1;
         (void)snprintf(what, sizeof(what), "%.150s is not understood",
                        lkg_quote(word, strlen(word), quoted));
-        return refuse(why, name, what, command);
+        return refuse_text(why, name, what, command);
 }

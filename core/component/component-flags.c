@@ -265,8 +265,8 @@ void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_pl
 
         lkg_report_deinit(&c->findings.facts);
         c->due.facts = false;
-        if (!c->facts || !c->candidate ||
-            !c->candidate->schema) /* in other programs, flags have other meanings */
+        /* in other programs, flags have other meanings */
+        if (!c->facts || !c->candidate || !c->candidate->schema)
                 return;
         check_release(c);
         line = lkg_facts_line(c->facts, &running);

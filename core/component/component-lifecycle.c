@@ -115,8 +115,8 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_co
                 return false;
         if (t->generation == c->active->number) {
                 lkg_component_take_lifecycle(c, config, &l, &facts);
-                return lkg_lifecycle_serves_tried(
-                        &l, &facts); /* an operator may have pinned another generation */
+                /* an operator may have pinned another generation */
+                return lkg_lifecycle_serves_tried(&l, &facts);
         }
         if (c->dynamic->scope_all || !entry)
                 return false;
@@ -188,8 +188,8 @@ struct telling {
         struct lkg_component_news *news;
 };
 
-static void say(const struct telling *t, bool warning, const char *reason,
-                const struct lkg_config_source *source, const char *words)
+static void say_event(const struct telling *t, bool warning, const char *reason,
+                      const struct lkg_config_source *source, const char *words)
 {
         t->news->warning = warning;
         t->news->reason = reason;
@@ -204,7 +204,7 @@ static void tell_rejected(const struct telling *t)
         lkg_log(LOG_WARNING, &t->fields, "%s: ConfigMap %s/%s%s, see findings", mark->reason,
                 mark->source.ns, mark->source.name,
                 t->event->kind == LKG_EVENT_FORBIDDEN ? ", the guard forbids it" : "");
-        say(t, true, "ConfigRejected", &mark->source, mark->reason);
+        say_event(t, true, "ConfigRejected", &mark->source, mark->reason);
 }
 
 /* The mark that this rollback follows from, of this step or, after a crash, of an earlier one; NULL = none. */
@@ -240,11 +240,11 @@ static void tell_rolled_back(const struct telling *t)
 
         say_why(t, words);
         lkg_log(LOG_WARNING, &t->fields, "rolling back to the last known good: %s", words);
-        say(t, true, "ConfigRolledBack", &p->rollback.from, words);
+        say_event(t, true, "ConfigRolledBack", &p->rollback.from, words);
         t->c->counts.rollbacks[rollback_of(t->step->cause)]++;
         if (t->event->kind == LKG_EVENT_START)
-                t->c->process.answers_start =
-                        true; /* it will read what is served then: no restart is needed */
+                /* it will read what is served then: no restart is needed */
+                t->c->process.answers_start = true;
 }
 
 static void tell_promoted(const struct telling *t)
@@ -252,7 +252,7 @@ static void tell_promoted(const struct telling *t)
         const struct lkg_good *good = &t->step->next.pointers.good;
 
         lkg_log(LOG_NOTICE, &t->fields, "generation %" PRIu64 " is the last known good", good->generation);
-        say(t, false, "ConfigPromoted", &good->source, "");
+        say_event(t, false, "ConfigPromoted", &good->source, "");
 }
 
 static void tell_extended(const struct telling *t)
@@ -261,7 +261,7 @@ static void tell_extended(const struct telling *t)
 
         (void)lkg_trial_say_unhealthy(&t->step->next.trial, t->event->reason, what);
         lkg_log(LOG_WARNING, &t->fields, "the trial goes on beyond its duration, not healthy: %s", what);
-        say(t, true, "ConfigTrialExtended", lkg_tried_source(&t->step->next.pointers), what);
+        say_event(t, true, "ConfigTrialExtended", lkg_tried_source(&t->step->next.pointers), what);
 }
 
 static void tell_try_expired(const struct telling *t)
@@ -357,8 +357,8 @@ void lkg_component_slot_wish(const struct lkg_component *c, const struct lkg_con
         }
         if (!source || !*source->sha256)
                 return;
-        ret->any = c->slots.needed &&
-                   c->state.hold.mode == LKG_HOLD_FREE; /* nothing is tried while it is held */
+        /* nothing is tried while it is held */
+        ret->any = c->slots.needed && c->state.hold.mode == LKG_HOLD_FREE;
         ret->newest = lkg_config_source_same_content(source, newest);
         ret->max_in_trial = limits->max_in_trial;
         ret->max_failures = limits->max_failures;

@@ -129,7 +129,7 @@ static size_t find_chunk(const struct map_value *map, struct lkg_span name)
         return low;
 }
 
-static struct spot find(const struct map_value *map, struct lkg_span name)
+static struct spot find_member(const struct map_value *map, struct lkg_span name)
 {
         struct spot spot = { 0 };
         const struct chunk *chunk;
@@ -171,7 +171,7 @@ struct lkg_value *lkg_map_find(const struct lkg_value *map, struct lkg_span key)
         struct spot spot = { 0 };
 
         if (map->type == LKG_MAP)
-                spot = find(lkg_as_map(map), key);
+                spot = find_member(lkg_as_map(map), key);
         return spot.there ? lkg_as_map(map)->chunks[spot.chunk]->members[spot.i].value : NULL;
 }
 
@@ -288,7 +288,7 @@ int lkg_map_set(struct lkg_value *value, const char *key, size_t key_size, struc
 {
         const struct lkg_span name = { key, key_size };
         struct map_value *map = lkg_as_map(value);
-        struct spot spot = find(map, name);
+        struct spot spot = find_member(map, name);
         struct member *member;
 
         assert(value->refs == 1 && item);
@@ -308,7 +308,7 @@ int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
 {
         const struct lkg_span name = { key, key_size };
         struct map_value *map = lkg_as_map(value);
-        struct spot spot = find(map, name);
+        struct spot spot = find_member(map, name);
         struct member gone;
         struct chunk *chunk;
 

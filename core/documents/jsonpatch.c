@@ -19,7 +19,7 @@ struct context {
 
 enum change { CHANGE_ADD, CHANGE_REPLACE, CHANGE_REMOVE };
 
-static int refuse(const struct context *ctx, const char *text)
+static int refuse_patch(const struct context *ctx, const char *text)
 {
         lkg_report_add(ctx->report, LKG_ERROR, LKG_C_JSON_PATCH, LKG_AT(ctx->op), "%s", text);
         return -EBADMSG;
@@ -38,11 +38,11 @@ static int list_index(const struct context *ctx, const char *token, size_t n, bo
         errno = 0;
         i = strtol(token, &rest, 10);
         if (*token == '\0' || *rest != '\0' || errno || token[0] == ' ' || token[0] == '+')
-                return refuse(ctx, "a list is addressed by a number (or - to append)");
+                return refuse_patch(ctx, "a list is addressed by a number (or - to append)");
         if (i < 0)
                 i += (long)n;
         if (i < 0 || (size_t)i >= n)
-                return refuse(ctx, "the path names a list item that does not exist");
+                return refuse_patch(ctx, "the path names a list item that does not exist");
         *ret = (size_t)i;
         return 0;
 }
@@ -53,7 +53,7 @@ static int change_map(const struct context *ctx, struct lkg_value *map, const ch
         const struct lkg_value *earlier = lkg_map_find(map, lkg_span(key, size));
 
         if (!earlier && change == CHANGE_REMOVE)
-                return refuse(ctx, "the path names a field that does not exist");
+                return refuse_patch(ctx, "the path names a field that does not exist");
         if (change == CHANGE_REMOVE)
                 (void)lkg_map_remove(map, key, size);
         else
@@ -89,8 +89,8 @@ static int member(const struct context *ctx, const struct lkg_value *value, cons
                 return 0;
         }
         if (!value || lkg_value_type(value) != LKG_LIST)
-                return refuse(ctx, "the path leads through a field that does not exist or is not a "
-                                   "map or list");
+                return refuse_patch(ctx, "the path leads through a field that does not exist or is not a "
+                                         "map or list");
         r = list_index(ctx, token, lkg_value_size(value), false, ret_i);
         if (r == 0)
                 *ret = lkg_list_get(value, *ret_i);
@@ -116,8 +116,9 @@ static int change_at(const struct context *ctx, struct lkg_value *container, con
                 if (r < 0)
                         return r;
                 if (!child || (lkg_value_type(child) != LKG_MAP && lkg_value_type(child) != LKG_LIST))
-                        return refuse(ctx, "the path leads through a field that does not exist or is not a "
-                                           "map or list");
+                        return refuse_patch(ctx,
+                                            "the path leads through a field that does not exist or is not a "
+                                            "map or list");
                 child = lkg_value_clone_shallow(child);
                 if (map)
                         (void)lkg_map_set(container, token, size, child);
@@ -147,17 +148,17 @@ static int change(const struct context *ctx, struct lkg_value **doc, const char 
 
         if (how != CHANGE_REMOVE &&
             is_too_deep(value, depth < LKG_DOC_DEPTH_MAX ? LKG_DOC_DEPTH_MAX - depth : 0))
-                return refuse(ctx, "the document gets more than 1000 levels; nest less");
+                return refuse_patch(ctx, "the document gets more than 1000 levels; nest less");
         if (*pointer == '\0') { /* the whole document */
                 if (how != CHANGE_REPLACE)
-                        return refuse(ctx,
-                                      "of what changes a document only 'replace' can name the whole of it");
+                        return refuse_patch(
+                                ctx, "of what changes a document only 'replace' can name the whole of it");
                 if (lkg_value_type(value) != LKG_MAP && lkg_value_type(value) != LKG_LIST)
-                        return refuse(ctx, "a document is a map or list");
+                        return refuse_patch(ctx, "a document is a map or list");
                 copy = lkg_value_over(value, *doc);
         } else {
                 if (lkg_value_type(*doc) != LKG_MAP && lkg_value_type(*doc) != LKG_LIST)
-                        return refuse(ctx, "the document is not a map or list");
+                        return refuse_patch(ctx, "the document is not a map or list");
                 copy = lkg_value_clone_shallow(*doc);
                 r = change_at(ctx, copy, pointer, how, value);
                 if (r < 0)
@@ -177,8 +178,8 @@ static int count_leaf(const struct lkg_leaf *leaf, void *userdata)
 }
 
 /* Find the value at @pointer; NULL for a missing field of an existing map. */
-static int find(const struct context *ctx, struct lkg_value *doc, const char *pointer,
-                struct lkg_value **ret)
+static int find_target(const struct context *ctx, struct lkg_value *doc, const char *pointer,
+                       struct lkg_value **ret)
 {
         int r = 0;
 
@@ -209,18 +210,18 @@ static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const
         int r;
 
         if (!from)
-                return refuse(ctx, "'from' is missing");
+                return refuse_patch(ctx, "'from' is missing");
         if (*from != '/')
-                return refuse(ctx, "'from' starts with '/'");
-        r = find(ctx, *doc, from, &found);
+                return refuse_patch(ctx, "'from' starts with '/'");
+        r = find_target(ctx, *doc, from, &found);
         if (r < 0)
                 return r;
         if (!found && move)
-                return refuse(ctx, "'from' names a field that does not exist");
+                return refuse_patch(ctx, "'from' names a field that does not exist");
         value = or_null(ctx, found);
         /* Copies share their tree, so a few of them in a row could make more values than fit into memory. */
         if (!move && lkg_value_walk(value, count_leaf, ctx->n_copied) != 0)
-                return refuse(ctx, "the copies make more than 1000000 values; copy less");
+                return refuse_patch(ctx, "the copies make more than 1000000 values; copy less");
         r = move ? change(ctx, doc, from, CHANGE_REMOVE, NULL) : 0;
         return r < 0 ? r : change(ctx, doc, path, CHANGE_ADD, value);
 }
@@ -229,7 +230,7 @@ static int test(const struct context *ctx, struct lkg_value *doc, const char *pa
                 const struct lkg_value *value)
 {
         struct lkg_value *found = NULL;
-        int r = find(ctx, doc, path, &found);
+        int r = find_target(ctx, doc, path, &found);
 
         if (r < 0)
                 return r;
@@ -237,7 +238,7 @@ static int test(const struct context *ctx, struct lkg_value *doc, const char *pa
         if ((!found || lkg_value_type(found) == LKG_NULL) && (!value || lkg_value_type(value) == LKG_NULL))
                 return 0;
         if (!found || !value || !lkg_value_equal(found, value))
-                return refuse(ctx, "the test failed: the field has another value");
+                return refuse_patch(ctx, "the test failed: the field has another value");
         return 0;
 }
 
@@ -247,13 +248,13 @@ static int apply(const struct context *ctx, struct lkg_value **doc)
         const char *op, *path;
 
         if (lkg_value_type(ctx->op) != LKG_MAP)
-                return refuse(ctx, "an operation is a map with op, path and value");
+                return refuse_patch(ctx, "an operation is a map with op, path and value");
         op = lkg_map_get_string(ctx->op, "op");
         path = lkg_map_get_string(ctx->op, "path");
         if (!op || !path)
-                return refuse(ctx, "an operation needs 'op' and 'path'");
+                return refuse_patch(ctx, "an operation needs 'op' and 'path'");
         if (*path && *path != '/')
-                return refuse(ctx, "a path starts with '/'");
+                return refuse_patch(ctx, "a path starts with '/'");
         if (strcmp(op, "remove") == 0)
                 return change(ctx, doc, path, CHANGE_REMOVE, NULL);
         if (strcmp(op, "move") == 0 || strcmp(op, "copy") == 0)
@@ -261,7 +262,7 @@ static int apply(const struct context *ctx, struct lkg_value **doc)
         if (strcmp(op, "test") == 0)
                 return test(ctx, *doc, path, lkg_map_get(ctx->op, "value"));
         if (strcmp(op, "add") != 0 && strcmp(op, "replace") != 0)
-                return refuse(ctx, "'op' must be add, remove, replace, move, copy or test");
+                return refuse_patch(ctx, "'op' must be add, remove, replace, move, copy or test");
         value = or_null(ctx, lkg_map_get(ctx->op, "value"));
         return change(ctx, doc, path, *op == 'a' ? CHANGE_ADD : CHANGE_REPLACE, value);
 }
@@ -274,7 +275,7 @@ int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, 
         struct context ctx = { .report = report, .op = patch, .n_copied = &n_copied };
 
         if (lkg_value_type(patch) != LKG_LIST)
-                return refuse(&ctx, "a JSON patch is a list of operations");
+                return refuse_patch(&ctx, "a JSON patch is a list of operations");
         for (struct lkg_member m = { 0 }; lkg_value_next(patch, &m);) {
                 int r;
 

@@ -95,8 +95,8 @@ struct lkg_value *lkg_without_header(const struct lkg_value *doc, const struct l
         return patch;
 }
 
-static int refuse(struct lkg_report *report, const struct lkg_value *value, const char *what,
-                  const char *want)
+static int refuse_value(struct lkg_report *report, const struct lkg_value *value, const char *what,
+                        const char *want)
 {
         lkg_report_add(report, LKG_ERROR, LKG_C_NOT_A_MAP, LKG_AT(value), "the %s is a %s, want %s", what,
                        lkg_type_name(lkg_value_type(value)), want);
@@ -109,9 +109,9 @@ int lkg_merge_json_patch(const struct lkg_value *target, const struct lkg_value 
         enum lkg_type type = lkg_value_type(patch);
 
         if (lkg_value_type(target) == LKG_NULL)
-                return refuse(report, target, "target", "a document");
+                return refuse_value(report, target, "target", "a document");
         if (type != LKG_MAP && type != LKG_LIST)
-                return refuse(report, patch, "patch", "a map or a list");
+                return refuse_value(report, patch, "patch", "a map or a list");
         /*
          * If the whole patch is a list, null members are dropped whatever it replaces; inside a document
          * they are not.

@@ -61,8 +61,8 @@ static void look_at(const char *text, size_t size, struct yaml_shape *ret)
         for (size_t i = 0; i < size;) {
                 size_t n;
 
-                if (text[i] > ' ' && text[i] < 0x7f &&
-                    text[i] != ':') { /* nearly always; means nothing in here */
+                /* nearly always; means nothing in here */
+                if (text[i] > ' ' && text[i] < 0x7f && text[i] != ':') {
                         i++;
                         continue;
                 }

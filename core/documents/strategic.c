@@ -164,8 +164,8 @@ static struct lkg_value *prune(const struct lkg_value *value, const struct lkg_m
                 is(m->value, LKG_MAP) ? lkg_map_get(m->value, LKG_DIRECTIVE_PATCH) : NULL;
 
         note_idle(userdata, m->value);
-        if (directive &&
-            !is(directive, LKG_NULL)) /* null is dropped with the other nulls, before it is looked up */
+        /* null is dropped with the other nulls, before it is looked up */
+        if (directive && !is(directive, LKG_NULL))
                 return NULL;
         if (is(value, LKG_MAP) && is(m->value, LKG_NULL))
                 return NULL;

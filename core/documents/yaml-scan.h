@@ -261,8 +261,8 @@ struct lkg_yaml_node {
         struct lkg_span anchor, tag, value; /* anchor and tag: empty = none */
         bool plain; /* scalar: its meaning is that of a plain one (no quotes and no tag, or the tag "!") */
         enum lkg_yaml_shape shape; /* of a list or map */
-        struct lkg_yaml_mark
-                start; /* likewise: where its first token is, or that of the collection around it that has one */
+        /* likewise: where its first token is, or that of the collection around it that has one */
+        struct lkg_yaml_mark start;
 };
 
 /* A list or map whose members are being read. */

@@ -16,8 +16,8 @@
 /* What a node has become. */
 struct tree {
         struct lkg_value *value; /* owned */
-        struct lkg_value *
-                typed; /* owned: a map whose keys are not all strings, or a list of such, as it was built; else NULL */
+        /* owned: a map whose keys are not all strings, or a list of such, as it was built; else NULL */
+        struct lkg_value *typed;
         bool alias;
         struct lkg_yaml_mark at;
 };

@@ -18,7 +18,7 @@ struct refusal {
         char text[200];
 };
 
-static int refuse(struct refusal *refusal, int code, const char *why)
+static int refuse_command(struct refusal *refusal, int code, const char *why)
 {
         refusal->why = why;
         return code;
@@ -75,8 +75,8 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
                 .kind = LKG_EVENT_HOLD,
                 .command = call->hold,
                 .argument = call->argument,
-                .known = lkg_history_get(&c->history, call->argument, &target, NULL) >=
-                         0, /* and can be read */
+                /* and can be read */
+                .known = lkg_history_get(&c->history, call->argument, &target, NULL) >= 0,
                 .other = entry && c->active &&
                          !lkg_config_records_match(entry->source, entry->source_sha256, c->active->source,
                                                    c->active->source_sha256),
@@ -113,8 +113,8 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
                                          .servable = lkg_component_can_serve_good(c, lkg_engine_env(e)) };
 
         if (!c->dynamic)
-                return refuse(refusal, -EBUSY,
-                              "the state directory cannot be written, so nothing is remembered");
+                return refuse_command(refusal, -EBUSY,
+                                      "the state directory cannot be written, so nothing is remembered");
         return step(e, c, &event, ticket, refusal);
 }
 
@@ -124,7 +124,7 @@ static int do_promote(struct lkg_engine *e, struct lkg_component *c, uint64_t ti
         const struct lkg_event event = { .kind = LKG_EVENT_PROMOTE };
 
         return c->dynamic ? step(e, c, &event, ticket, refusal)
-                          : refuse(refusal, -EBUSY, "nothing is served");
+                          : refuse_command(refusal, -EBUSY, "nothing is served");
 }
 
 /* Only existing marks can be removed, so if the engine died, the same command would find none when it is repeated. */
@@ -160,7 +160,7 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
                         (void)unlinkat(e->options.runtime_fd, LKG_FORGETTING_NAME, 0);
         }
         if (r == -ENOENT)
-                return refuse(refusal, -EINVAL, "no such entry in the bad list");
+                return refuse_command(refusal, -EINVAL, "no such entry in the bad list");
         if (r < 0)
                 return refuse_error(refusal, &err, r);
         lkg_poison_lift(&e->poison, c->config->name,
@@ -180,10 +180,10 @@ static int do_condemn(struct lkg_engine *e, struct lkg_component *c, const struc
         struct lkg_event event = { .kind = LKG_EVENT_MARK, .mark = &mark };
 
         if (!c->dynamic)
-                return refuse(refusal, -EBUSY,
-                              "the state directory cannot be written, so nothing is remembered");
+                return refuse_command(refusal, -EBUSY,
+                                      "the state directory cannot be written, so nothing is remembered");
         if (lkg_config_source_parse_id(call->id, &mark.source) < 0)
-                return refuse(refusal, -EINVAL, "no uid and no source id");
+                return refuse_command(refusal, -EINVAL, "no uid and no source id");
         (void)snprintf(mark.id, sizeof(mark.id), "%s", call->id);
         (void)snprintf(mark.reason, sizeof(mark.reason), "%s", call->text);
         event.known = lkg_bad_named(&c->dynamic->bad, mark.id) != NULL;
@@ -196,9 +196,9 @@ static int do_startup(struct lkg_engine *e, struct lkg_component *c, const struc
         int r = c->dynamic ? lkg_engine_start_reported(e, c, (int)call->argument, ticket) : -EBUSY;
 
         return r >= 0 ? 0
-                      : refuse(refusal, r,
-                               r == -EINVAL ? "there is no such process"
-                                            : "the state directory cannot be written");
+                      : refuse_command(refusal, r,
+                                       r == -EINVAL ? "there is no such process"
+                                                    : "the state directory cannot be written");
 }
 
 static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
@@ -224,7 +224,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         case LKG_DO_STARTUP:
                 return do_startup(e, c, call, ticket, refusal);
         }
-        return refuse(refusal, -EINVAL, "unknown command");
+        return refuse_command(refusal, -EINVAL, "unknown command");
 }
 
 static void log_command(const struct lkg_component *c, const struct lkg_message *m, int result,
@@ -254,8 +254,8 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         if (m->component >= e->n_components)
                 return -EINVAL;
         c = &e->components[m->component];
-        if (m->uid != 0 ||
-            m->pid <= 0) { /* the file server has checked this already; checking twice is cheap */
+        /* the file server has checked this already; checking twice is cheap */
+        if (m->uid != 0 || m->pid <= 0) {
                 r = -EACCES;
                 (void)strcpy(text, "only root may give commands");
         } else {
@@ -270,7 +270,7 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
                 e->command = m;
                 r = lkg_engine_finish_command(e, c);
                 if (r < 0)
-                        (void)refuse(&refusal, r, "the state directory cannot be written");
+                        (void)refuse_command(&refusal, r, "the state directory cannot be written");
                 else
                         r = carry_out(e, c, &call, m->ticket, &refusal);
                 e->command = NULL;

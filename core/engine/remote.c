@@ -135,8 +135,8 @@ void lkg_engine_restore_dynamic(struct lkg_engine *e)
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
 {
         bool fresh = !e->started &&
-                     lkg_publisher_is_fresh(
-                             e->publisher); /* an engine that died is not a start of the component */
+                     /* an engine that died is not a start of the component */
+                     lkg_publisher_is_fresh(e->publisher);
 
         for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
                 struct lkg_component *c = &e->components[i];
@@ -174,8 +174,8 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 lkg_dynamic_configure(c->dynamic, e->config, c->config);
                 lkg_report_deinit(&c->assigned.findings); /* found again by the current rules */
                 lkg_component_note_tried(c, false);
-                if (!lkg_component_is_remote(
-                            c, e->config)) { /* switched off, or another component follows it now */
+                /* switched off, or another component follows it now */
+                if (!lkg_component_is_remote(c, e->config)) {
                         lkg_component_follow(c, NULL);
                         c->dynamic->desired = LKG_DESIRED_NONE;
                         *c->dynamic->desired_fault = '\0';

@@ -119,8 +119,8 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
         if (event->len > 0 && strcmp(event->name, LKG_FACT_PLAN) == 0) {
                 for (size_t i = 0; i < e->n_components; i++)
                         if (e->sources.facts[i] == source && e->components[i].findings.api)
-                                lkg_places_kick(
-                                        e->places); /* status/<c>/remote shows when the restart is due */
+                                /* status/<c>/remote shows when the restart is due */
+                                lkg_places_kick(e->places);
                 return 0;
         }
         if (event->len > 0 && strcmp(event->name, LKG_FACT_VERSION) != 0 &&
@@ -372,8 +372,8 @@ void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *
 {
         for (size_t i = 0; i < e->starts.n; i++)
                 if (e->starts.items[i].peer == peer)
-                        e->starts.items[i].peer =
-                                NULL; /* its successor asks again; the start still counts */
+                        /* its successor asks again; the start still counts */
+                        e->starts.items[i].peer = NULL;
 }
 
 uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e)

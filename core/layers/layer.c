@@ -158,7 +158,7 @@ static void add_doc(struct lkg_layer *layer, struct lkg_value *doc)
         layer->docs[layer->n_docs++] = doc;
 }
 
-static void say(struct lkg_layer *layer, unsigned code, const char *text)
+static void say_of_layer(struct lkg_layer *layer, unsigned code, const char *text)
 {
         struct lkg_where where = where_of(layer);
 
@@ -226,11 +226,13 @@ static void say_empty(struct lkg_layer *layer)
 {
         bool base = layer->role == LKG_LAYER_BASE || layer->role == LKG_LAYER_REMOTE;
 
-        say(layer, LKG_C_EMPTY,
-            base ? "the file is empty, or has only comments; put its content back (a backup, `lkgfs "
-                   "history`)"
-                 : "the file is empty, or has only comments; write at least apiVersion and kind, or remove "
-                   "it");
+        say_of_layer(
+                layer, LKG_C_EMPTY,
+                base ? "the file is empty, or has only comments; put its content back (a backup, `lkgfs "
+                       "history`)"
+                     : "the file is empty, or has only comments; write at least apiVersion and kind, or "
+                       "remove "
+                       "it");
 }
 
 /* Findings about a decoded document on its own. */
@@ -423,8 +425,8 @@ static void decode_pieces(struct lkg_layer *layer, const char *data, size_t size
                 enum lkg_format format;
 
                 if (++n_pieces > PIECES_MAX) {
-                        say(layer, LKG_C_LIMIT,
-                            "more than 64 documents in one patch file; use several files");
+                        say_of_layer(layer, LKG_C_LIMIT,
+                                     "more than 64 documents in one patch file; use several files");
                         drop_docs(layer);
                         return;
                 }
@@ -515,7 +517,7 @@ static bool ask(struct lkg_layer *layer, const struct lkg_admission *admission)
         layer->refused = lkg_layer_admit(layer, admission, &why) < 0;
         if (layer->refused) {
                 layer->racy = true;
-                say(layer, LKG_C_POISON, why ? why : "not admitted");
+                say_of_layer(layer, LKG_C_POISON, why ? why : "not admitted");
         }
         return !layer->refused;
 }
@@ -561,10 +563,11 @@ static bool is_generated(const struct lkg_place *place, const char *data, size_t
 
 static void refuse_generated(struct lkg_layer *layer)
 {
-        say(layer, LKG_C_GENERATED,
-            "this is what lkgfs generated (a backup restored without extended attributes, a copy of the "
-            "view?) and no base: put the base back; or, if it is to be the base, remove its line "
-            "'# " LKG_GENERATED_BY "...' and the drop-ins that it already has in it");
+        say_of_layer(
+                layer, LKG_C_GENERATED,
+                "this is what lkgfs generated (a backup restored without extended attributes, a copy of the "
+                "view?) and no base: put the base back; or, if it is to be the base, remove its line "
+                "'# " LKG_GENERATED_BY "...' and the drop-ins that it already has in it");
 }
 
 /* Can the file have changed without a change of the identity that was recorded before it was read? */
@@ -746,7 +749,7 @@ struct lkg_layer *lkg_layer_from_memory(const struct lkg_stack_remote *remote, c
         layer->file = lkg_display(remote->file);
         layer->beside = lkg_copy(beside);
         if (remote->fault) {
-                say(layer, LKG_C_UNREADABLE, remote->fault);
+                say_of_layer(layer, LKG_C_UNREADABLE, remote->fault);
         } else if (ask(layer, admission)) {
                 stats->n_parses++;
                 decode(layer, text, size);

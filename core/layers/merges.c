@@ -359,8 +359,8 @@ static void load_remote(struct lkg_stack *stack, const struct lkg_stack_remote *
  * The merge over @remote; if it is not known, in the place of the one that was not used for the longest time. The
  * first is always that over the base file.
  */
-static struct lkg_merge *find(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
-                              const char *sha256)
+static struct lkg_merge *find_merge(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
+                                    const char *sha256)
 {
         struct lkg_merge *oldest = &stack->merges[1];
 
@@ -384,7 +384,7 @@ static struct lkg_merge *over_remote(struct lkg_stack *stack, const struct lkg_s
         struct lkg_merge *merge;
 
         (void)lkg_need(lkg_sha256_hex(text, remote->fault ? strlen(text) : remote->size, sha256));
-        merge = find(stack, remote, sha256);
+        merge = find_merge(stack, remote, sha256);
         merge->used = ++stack->n_used;
         if (!merge->current) /* one that was refused is asked about again, as a file is */
                 load_remote(stack, remote, merge);

@@ -208,8 +208,8 @@ bool lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, stru
         return true;
 }
 
-static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity severity, unsigned code,
-                const char *path, const char *text)
+static void say_of_path(struct collect *c, enum lkg_layer_role role, enum lkg_severity severity,
+                        unsigned code, const char *path, const char *text)
 {
         LKG_CLEANUP(lkg_freep) char *shown = lkg_display(path);
         struct lkg_where where = { shown, 0, 0 };
@@ -222,9 +222,10 @@ static void poll(struct collect *c, const struct lkg_place *place)
 {
         if (!c->stack->unsettled)
                 return;
-        say(c, place->role, LKG_NOTE, LKG_C_OTHER_NAMES, place->path,
-            "the file has another name (a second hard link, or a file mounted over this one); a change in "
-            "place through that name is looked for every 2 s, and when the component starts");
+        say_of_path(c, place->role, LKG_NOTE, LKG_C_OTHER_NAMES, place->path,
+                    "the file has another name (a second hard link, or a file mounted over this one); a "
+                    "change in "
+                    "place through that name is looked for every 2 s, and when the component starts");
         lkg_watches_add_polled(&c->found.watches, place->path);
 }
 
@@ -242,7 +243,7 @@ static bool is_one_too_many(struct collect *c, const struct lkg_place *place)
                        "put their fields into fewer files, or raise the setting",
                        max, patch ? "patches" : "drop-ins");
         if (!c->too_many[place->role])
-                say(c, place->role, LKG_ERROR, LKG_C_WALK_LIMIT, place->path, text);
+                say_of_path(c, place->role, LKG_ERROR, LKG_C_WALK_LIMIT, place->path, text);
         c->too_many[place->role] = true;
         return true;
 }
@@ -260,7 +261,7 @@ static bool is_too_big(struct collect *c, const struct lkg_layer *layer)
                        "does not read, or raise the setting",
                        max);
         if (!c->found.too_big)
-                say(c, layer->role, LKG_ERROR, LKG_C_WALK_LIMIT, layer->path, text);
+                say_of_path(c, layer->role, LKG_ERROR, LKG_C_WALK_LIMIT, layer->path, text);
         c->found.too_big = true;
         return true;
 }
@@ -351,15 +352,17 @@ static void take_lonely(struct collect *c, const char *path, const char *full, c
         if (c->role == LKG_LAYER_DROPIN && lkg_is_conf(name))
                 c->vanished |= on_found(c->stack->config.source_fd, path, full, name, st, c);
         else if (S_ISLNK(st->st_mode))
-                say(c, c->role, LKG_WARNING, LKG_C_SKIPPED_LINK, full,
-                    "a symlink is not followed here, so nothing below it is loaded (the component does the "
-                    "same); use a real directory, or end the configured path with '/'");
+                say_of_path(c, c->role, LKG_WARNING, LKG_C_SKIPPED_LINK, full,
+                            "a symlink is not followed here, so nothing below it is loaded (the component "
+                            "does the "
+                            "same); use a real directory, or end the configured path with '/'");
         else if (c->role == LKG_LAYER_DROPIN)
-                say(c, c->role, LKG_WARNING, LKG_C_NOT_A_DIR, full,
-                    "not a directory, and no .conf file, so nothing is loaded from it (the component does "
-                    "the same); make it a directory");
+                say_of_path(c, c->role, LKG_WARNING, LKG_C_NOT_A_DIR, full,
+                            "not a directory, and no .conf file, so nothing is loaded from it (the "
+                            "component does "
+                            "the same); make it a directory");
         else
-                say(c, c->role, LKG_ERROR, LKG_C_NOT_A_DIR, full, "not a directory; make it one");
+                say_of_path(c, c->role, LKG_ERROR, LKG_C_NOT_A_DIR, full, "not a directory; make it one");
 }
 
 static int open_tree(struct collect *c, const char *path, const char *full, bool required, int *ret_fd)
@@ -372,23 +375,24 @@ static int open_tree(struct collect *c, const char *path, const char *full, bool
                 return 0;
         }
         if (fd == -EXDEV) {
-                say(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
-                    "a symlink on the way leads out of the source directory; use a real directory, a "
-                    "relative link that stays beneath, or set layerLinks: host");
+                say_of_path(
+                        c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
+                        "a symlink on the way leads out of the source directory; use a real directory, a "
+                        "relative link that stays beneath, or set layerLinks: host");
                 return 0;
         }
         if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)
                 return fd;
         if (fd != -ENOENT && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
                 if (S_ISDIR(st.st_mode))
-                        say(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
-                            "the directory cannot be opened; check its mode");
+                        say_of_path(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
+                                    "the directory cannot be opened; check its mode");
                 else
                         take_lonely(c, path, full, &st);
         } else if (required) {
-                say(c, c->role, LKG_ERROR, LKG_C_NO_DROPIN_DIR, full,
-                    "the configured directory does not exist; create it, or take it out of the "
-                    "configuration");
+                say_of_path(c, c->role, LKG_ERROR, LKG_C_NO_DROPIN_DIR, full,
+                            "the configured directory does not exist; create it, or take it out of the "
+                            "configuration");
         }
         return 0;
 }
@@ -426,10 +430,12 @@ static void miss_base(struct collect *c)
         if (c->found.has_base || !*wanted || c->vanished)
                 return;
         full = lkg_stack_form(c->stack, wanted);
-        say(c, LKG_LAYER_BASE, LKG_ERROR, LKG_C_BASE_MISSING, full,
-            "the base does not exist, and without it the component would run with its defaults (for a "
-            "kubelet, anonymous access among them); put it back, or write base: \"\" for this component if "
-            "there is to be none");
+        say_of_path(
+                c, LKG_LAYER_BASE, LKG_ERROR, LKG_C_BASE_MISSING, full,
+                "the base does not exist, and without it the component would run with its defaults (for a "
+                "kubelet, anonymous access among them); put it back, or write base: \"\" for this component "
+                "if "
+                "there is to be none");
 }
 
 static void take_instance(struct collect *c)
@@ -441,8 +447,9 @@ static void take_instance(struct collect *c)
             !config->instance_required || c->vanished)
                 return;
         full = lkg_stack_form(c->stack, config->instance);
-        say(c, LKG_LAYER_INSTANCE, LKG_ERROR, LKG_C_NO_INSTANCE, full,
-            "the configured instance file does not exist; create it, or take it out of the configuration");
+        say_of_path(c, LKG_LAYER_INSTANCE, LKG_ERROR, LKG_C_NO_INSTANCE, full,
+                    "the configured instance file does not exist; create it, or take it out of the "
+                    "configuration");
 }
 
 static int collect_once(struct collect *c)
@@ -477,8 +484,8 @@ static int collect(struct lkg_stack *stack, struct collect *c)
                 if (r < 0 || !c->vanished)
                         return r;
         }
-        say(c, LKG_LAYER_DROPIN, LKG_WARNING, LKG_C_UNSTABLE, stack->config.dropin_dir,
-            "entries came and went while they were read; what was there at the time counts");
+        say_of_path(c, LKG_LAYER_DROPIN, LKG_WARNING, LKG_C_UNSTABLE, stack->config.dropin_dir,
+                    "entries came and went while they were read; what was there at the time counts");
         return 0;
 }
 

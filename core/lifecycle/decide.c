@@ -71,7 +71,7 @@ struct lkg_hold lkg_hold_tick(struct lkg_hold hold, uint64_t now_ns)
         return hold;
 }
 
-static struct lkg_hold_step refuse(struct lkg_hold hold, int result, const char *why)
+static struct lkg_hold_step refuse_hold(struct lkg_hold hold, int result, const char *why)
 {
         return (struct lkg_hold_step){ hold, result, why };
 }
@@ -84,13 +84,14 @@ static struct lkg_hold_step accept(struct lkg_hold hold)
 static struct lkg_hold_step begin_try(struct lkg_hold hold, uint64_t duration_ns, uint64_t active)
 {
         if (duration_ns == 0)
-                return refuse(hold, -EINVAL, "a try needs a duration above zero, like 5m");
+                return refuse_hold(hold, -EINVAL, "a try needs a duration above zero, like 5m");
         if (hold.try_phase != LKG_TRY_NONE)
-                return refuse(hold, -EBUSY, "another try has not ended yet; write now to commit first");
+                return refuse_hold(hold, -EBUSY, "another try has not ended yet; write now to commit first");
         if (hold.mode != LKG_HOLD_FREE)
-                return refuse(hold, -EBUSY, "the active generation is held; write off to hold first");
+                return refuse_hold(hold, -EBUSY, "the active generation is held; write off to hold first");
         if (!active)
-                return refuse(hold, -EBUSY, "nothing is served, so there would be nothing to go back to");
+                return refuse_hold(hold, -EBUSY,
+                                   "nothing is served, so there would be nothing to go back to");
         hold.try_phase = LKG_TRY_ARMED;
         hold.try_previous = active;
         hold.try_duration_ns = duration_ns;
@@ -114,7 +115,7 @@ struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_comman
                 return accept(hold);
         case LKG_CMD_ROLLBACK:
                 if (!known)
-                        return refuse(hold, -EINVAL, "no such generation in history");
+                        return refuse_hold(hold, -EINVAL, "no such generation in history");
                 hold = end_try(hold);
                 if (hold.mode != LKG_HOLD_ON) /* a hold stays a hold; only its generation changes */
                         hold.mode = LKG_HOLD_ROLLBACK;
@@ -124,8 +125,8 @@ struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_comman
                 return begin_try(hold, argument, active);
         case LKG_CMD_COMMIT:
                 if (hold.try_phase == LKG_TRY_NONE)
-                        return refuse(hold, -EINVAL, "there is no try to commit");
+                        return refuse_hold(hold, -EINVAL, "there is no try to commit");
                 return accept(end_try(hold));
         }
-        return refuse(hold, -EINVAL, "unknown command");
+        return refuse_hold(hold, -EINVAL, "unknown command");
 }

@@ -3,7 +3,7 @@
  * Hold, try and rollback by an operator (docs/specification.md 4.6, 4.7). All changes of a command are in one record, so they
  * are stored completely or not at all. A command of several durable steps records there what is left to do.
  */
-#include "step-parts.h"
+#include "stepping.h"
 
 /* ---- whose hold, and for which assignment ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which configuration is followed: assigned, tried, followed or marked bad, abandoned (docs/specification.md 4.4, 4.5, 4.12). */
-#include "step-parts.h"
+#include "stepping.h"
 
 static const struct lkg_bad *find_bad(const struct lkg_stepping *s, const struct lkg_config_source *source)
 {

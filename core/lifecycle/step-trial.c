@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "step-parts.h"
+#include "stepping.h"
 
 #include <lkg/lifecycle.h>
 
@@ -80,9 +80,9 @@ void lkg_on_served(struct lkg_stepping *s)
         if (serves_good(s)) {
                 if (!lkg_is_other_trial(s->l, s->facts) || trial->state != LKG_TRIAL_RUNNING)
                         return;
-                *trial = (struct lkg_trial){
-                        .state = LKG_TRIAL_IDLE
-                }; /* of a document that is no longer served */
+                *trial = (struct lkg_trial){ /* of a document that is no longer served */
+                                             .state = LKG_TRIAL_IDLE
+                };
                 (void)lkg_then(s, LKG_EFFECT_ADOPT);
                 lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL);
         } else if (s->facts->scope_all && !*s->l->pointers.good.sha256) {
@@ -223,8 +223,8 @@ void lkg_on_start_failed(struct lkg_stepping *s)
         s->step->startup = *event->startup;
         s->step->startup.local = starts_on_good(s);
         lkg_take_mark_back(s);
-        if (event->failed == LKG_EFFECT_SAVE_POINTERS &&
-            !event->marked_id) { /* only the count of starts on the last known good is lost */
+        /* only the count of starts on the last known good is lost */
+        if (event->failed == LKG_EFFECT_SAVE_POINTERS && !event->marked_id) {
                 s->step->accepted = true;
                 (void)lkg_then(s, LKG_EFFECT_RETRY);
                 (void)lkg_then(s, LKG_EFFECT_NOTE_START);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lkg_step(): the handler of each event, and what follows from a failed effect. */
-#include "step-parts.h"
+#include "stepping.h"
 
 /* ---- a failed effect ---- */
 

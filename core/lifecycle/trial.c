@@ -18,7 +18,7 @@ struct wording {
         const char *text; /* NULL = not there */
 };
 
-static int refuse(const struct wording *w, const char *reason, char *why)
+static int refuse_rule(const struct wording *w, const char *reason, char *why)
 {
         char quoted[5 * LKG_QUOTE_MAX + 8];
 
@@ -33,9 +33,9 @@ static int read_duration(const struct wording *w, uint64_t *ret_ns, char *why)
         int64_t ns;
 
         if (lkg_duration_parse(w->text, strlen(w->text), &ns, reason) < 0)
-                return refuse(w, reason, why);
+                return refuse_rule(w, reason, why);
         if (ns < 0)
-                return refuse(w, "is negative; want 0s (no trial) or longer", why);
+                return refuse_rule(w, "is negative; want 0s (no trial) or longer", why);
         *ret_ns = (uint64_t)ns;
         return 0;
 }
@@ -52,7 +52,7 @@ static int read_threshold(const struct wording *w, unsigned *ret, char *why)
                         value = 10 * value + (unsigned)(w->text[i] - '0');
         }
         if (n == 0 || value > LKG_TRIAL_THRESHOLD_MAX)
-                return refuse(w, "want a whole number from 0 to 10", why);
+                return refuse_rule(w, "want a whole number from 0 to 10", why);
         *ret = value;
         return 0;
 }

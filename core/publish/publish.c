@@ -214,8 +214,8 @@ static const struct {
 static void add_dirs(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         for (size_t i = 0; i < LKG_ARRAY_SIZE(dirs); i++) {
-                bool asked =
-                        dirs[i].type == LKG_ENTRY_ASKED; /* mode and owner are those of the files in it */
+                /* mode and owner are those of the files in it */
+                bool asked = dirs[i].type == LKG_ENTRY_ASKED;
                 struct lkg_entry dir = entry_of(b, c, asked);
 
                 dir.type = dirs[i].type;

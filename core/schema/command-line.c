@@ -29,8 +29,8 @@ static bool same_name(const char *given, size_t size, const char *name)
         return name[size] == '\0';
 }
 
-static const struct lkg_flag *find(const struct lkg_flag_apply *apply, const char *name, size_t size,
-                                   unsigned release)
+static const struct lkg_flag *find_flag(const struct lkg_flag_apply *apply, const char *name, size_t size,
+                                        unsigned release)
 {
         for (size_t i = 0; i < apply->n_flags; i++)
                 if (is_in(&apply->flags[i], release) && same_name(name, size, apply->flags[i].name))
@@ -53,7 +53,7 @@ static void refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_
         struct lkg_nearest nearest;
         const char *best;
 
-        if (apply->config->runs && find(apply, name, size, apply->config->runs)) {
+        if (apply->config->runs && find_flag(apply, name, size, apply->config->runs)) {
                 lkg_flag_refuse(
                         apply, true,
                         "no flag %s in %s any more, and the component does not start with it; remove it",
@@ -83,7 +83,7 @@ static const char *next_word(const struct lkg_flag_apply *apply)
  */
 static void skip_value(struct lkg_flag_apply *apply, const char *name, size_t size)
 {
-        const struct lkg_flag *flag = find(apply, name, size, /* release= */ 0);
+        const struct lkg_flag *flag = find_flag(apply, name, size, /* release= */ 0);
         const char *next = next_word(apply);
 
         if (next && (flag ? !flag->no_value : *next != '-'))
@@ -127,7 +127,7 @@ static void take(struct lkg_flag_apply *apply, const struct lkg_flag *flag, cons
 static void take_long(struct lkg_flag_apply *apply, const char *name)
 {
         size_t size = strcspn(name, "=");
-        const struct lkg_flag *flag = find(apply, name, size, lkg_schema_release(apply->schema));
+        const struct lkg_flag *flag = find_flag(apply, name, size, lkg_schema_release(apply->schema));
 
         if (size == 0 || *name == '-') {
                 lkg_flag_refuse(

@@ -46,8 +46,8 @@ enum lkg_schema_code {
         LKG_F_HOST = 5037,          /* does not fit this host (cgroup version, operating system) */
         LKG_F_EMPTY_MAP = 5040,     /* {} over the base */
 
-        LKG_F_HOST_LACKS =
-                5047, /* asks for what the host does not have, and the component ends at its start */
+        /* asks for what the host does not have, and the component ends at its start */
+        LKG_F_HOST_LACKS = 5047,
         LKG_F_HOST_STATE = 5048, /* the same for what a command can change: swap, kernel settings */
 
         LKG_F_DEFAULT_CHANGES = 5070, /* of another release, for a field that no layer sets */

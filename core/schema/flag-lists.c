@@ -223,8 +223,8 @@ static int put_gate(struct lkg_flag_use *use, struct lkg_span key, struct lkg_sp
         char name[LKG_QUOTE_MAX + 1];
         bool b;
 
-        if (lkg_bool_parse(value.data, value.size, &b, NULL) <
-            0) /* the whole name: the finding cuts the list */
+        /* the whole name: the finding cuts the list */
+        if (lkg_bool_parse(value.data, value.size, &b, NULL) < 0)
                 return lkg_refuse(why, "the value of %s is not a boolean; want true or false",
                                   LKG_QUOTE(key));
         (void)snprintf(name, sizeof(name), "%.*s", (int)(key.size < sizeof(name) ? key.size : 0), key.data);

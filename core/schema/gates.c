@@ -14,7 +14,7 @@ static const char all_alpha[] = "AllAlpha", all_beta[] = "AllBeta";
 /* ---- the table ---- */
 
 /* Return the row of @name, or lkg_n_gates. */
-static size_t find(const char *name)
+static size_t find_gate(const char *name)
 {
         size_t low = 0, high = lkg_n_gates;
 
@@ -32,7 +32,7 @@ static size_t find(const char *name)
 /* The same for a name from a document: a name with a NUL byte is not a gate. @ret: its state in @release, or NULL */
 static size_t find_n(struct lkg_span name, unsigned release, const struct lkg_gate_state **ret)
 {
-        size_t row = strlen(name.data) == name.size ? find(name.data) : lkg_n_gates;
+        size_t row = strlen(name.data) == name.size ? find_gate(name.data) : lkg_n_gates;
 
         *ret = row < lkg_n_gates ? lkg_gate_in(&lkg_gates[row], release) : NULL;
         return row;
@@ -57,7 +57,7 @@ bool lkg_gate_settable(const char *name, bool on, unsigned release)
 
 /* ---- the state ---- */
 
-/* @row: of find() */
+/* @row: of find_gate() */
 static bool is_on(const struct lkg_gates *gates, size_t row)
 {
         const struct lkg_gate_state *state;
@@ -74,7 +74,7 @@ static bool is_on(const struct lkg_gates *gates, size_t row)
 
 bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name)
 {
-        return is_on(gates, find(name));
+        return is_on(gates, find_gate(name));
 }
 
 /* AllAlpha, AllBeta: set every gate of that stage that was not set before. */

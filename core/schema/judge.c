@@ -551,8 +551,8 @@ static void judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candida
                 return;
         judge_whole(judge, candidate, files, unread, report);
         if (!candidate->doc || report->n_severity[LKG_ERROR] > 0 ||
-            judge->flag_report.n_severity[LKG_ERROR] > 0 ||
-            judge->base_report.n_severity[LKG_ERROR] > 0) /* none of it will be served */
+            /* none of it will be served */
+            judge->flag_report.n_severity[LKG_ERROR] > 0 || judge->base_report.n_severity[LKG_ERROR] > 0)
                 return;
         if (lkg_serve(judge, candidate->doc, files, report, &served) < 0)
                 return;
@@ -649,8 +649,8 @@ static void fill_report(const struct lkg_judge *judge, struct lkg_candidate *can
         for (size_t i = 0; i < judge->n_layers; i++)
                 append(candidate, &judge->layers[i].report, !whole);
         count_unlisted(judge, candidate, whole, report);
-        for (size_t i = 0; i < judge->n_layers;
-             i++) /* advice last: it must not leave an error without room */
+        /* advice last: it must not leave an error without room */
+        for (size_t i = 0; i < judge->n_layers; i++)
                 lkg_report_append(&candidate->report, &judge->layers[i].lint);
 }
 

@@ -66,8 +66,8 @@ static void check_periods(const struct lkg_rules *rules)
         static const char *const paths[][2] = { { "iptables.syncPeriod", "iptables.minSyncPeriod" },
                                                 { "ipvs.syncPeriod", "ipvs.minSyncPeriod" },
                                                 { "nftables.syncPeriod", "nftables.minSyncPeriod" } };
-        struct lkg_span mode =
-                lkg_text_of(lkg_rule_about(rules, "mode")); /* of the section, only what is named */
+        /* of the section, only what is named */
+        struct lkg_span mode = lkg_text_of(lkg_rule_about(rules, "mode"));
         const char *const *section = paths[lkg_span_is(mode, "ipvs")       ? 1
                                            : lkg_span_is(mode, "nftables") ? 2
                                                                            : 0];

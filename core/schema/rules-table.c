@@ -154,8 +154,8 @@ static bool is_warning(const struct lkg_rules *rules, unsigned code, const struc
         return code == LKG_F_HOST && !rules->host->stated;
 }
 
-static void say(const struct lkg_rules *rules, unsigned code, const struct lkg_value *value,
-                const char *text)
+static void say_breach(const struct lkg_rules *rules, unsigned code, const struct lkg_value *value,
+                       const char *text)
 {
         bool warning = is_warning(rules, code, value);
 
@@ -175,7 +175,7 @@ void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
         va_end(ap);
         (void)snprintf(text, sizeof(text), "%s%s: %s %s", path, LKG_FLAG_NOTE(value),
                        show(rules, path, value, shown), rest);
-        say(rules, code, value, text);
+        say_breach(rules, code, value, text);
 }
 
 void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
@@ -186,7 +186,7 @@ void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const s
         if (in_doubt(rules, path))
                 return;
         (void)snprintf(text, sizeof(text), "%s%s: missing or empty; want %s", path, LKG_FLAG_NOTE(at), want);
-        say(rules, LKG_F_REQUIRED, at, text);
+        say_breach(rules, LKG_F_REQUIRED, at, text);
 }
 
 void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *path,
@@ -256,7 +256,7 @@ void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const stru
                        main->says, other->path, LKG_FLAG_NOTE(other->value),
                        show(rules, other->path, other->value, shown_other), LKG_ASIDE(other->value),
                        want ? "; " : "", want ? want : "");
-        say(rules, code, main->value, text);
+        say_breach(rules, code, main->value, text);
 }
 
 void lkg_breach_pair(const struct lkg_rules *rules, unsigned code, const char *a, const char *a_says,

@@ -62,8 +62,8 @@ static const char *show(const struct lkg_schema_node *node, const struct lkg_val
         return lkg_buf_text(buf);
 }
 
-static void say(const struct compare *c, const struct lkg_schema_node *node, const struct lkg_value *wanted,
-                const struct lkg_value *got)
+static void say_difference(const struct compare *c, const struct lkg_schema_node *node,
+                           const struct lkg_value *wanted, const struct lkg_value *got)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf a = LKG_BUF_INIT, b = LKG_BUF_INIT;
 
@@ -104,7 +104,7 @@ static void differs(struct compare *c, const struct lkg_schema_node *node, const
         c->n_differences++;
         if (!c->served)
                 return;
-        say(c, node, wanted, got);
+        say_difference(c, node, wanted, got);
         lkg_object_set(c->served, node->field->path,
                        wanted ? lkg_value_ref((struct lkg_value *)wanted) : nothing(node));
 }

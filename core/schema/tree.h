@@ -35,8 +35,8 @@ extern const struct lkg_class_row lkg_classes[];
 #define LKG_NODE_NUMBER_MAX 0x7fffu
 
 struct lkg_schema_node {
-        const struct lkg_field
-                *field;   /* its row; of the container for items and map values of scalar type */
+        /* its row; of the container for items and map values of scalar type */
+        const struct lkg_field *field;
         const char *name; /* last part of the path; "" for items, map values and the root */
         size_t name_size;
         enum lkg_class class;

@@ -36,8 +36,8 @@ struct decoding {
         struct decode *d;
         const struct lkg_schema_node *node;
         const struct lkg_value *value;
-        const struct lkg_value *
-                before; /* what an earlier spelling of the field set there, which Go decodes into; NULL = nothing */
+        /* what an earlier spelling of the field set there, which Go decodes into; NULL = nothing */
+        const struct lkg_value *before;
         bool item; /* of a list or map */
         const struct step *step;
 };

@@ -56,7 +56,8 @@ static struct lkg_where top_where(const struct checker *c, const char *field)
 
 /* Refuse @field of component @i; it may name a member, `restart.hook`, and is found by its first name. */
 LKG_PRINTF(5, 6)
-static void refuse(const struct checker *c, size_t i, const char *field, unsigned code, const char *fmt, ...)
+static void refuse_field(const struct checker *c, size_t i, const char *field, unsigned code,
+                         const char *fmt, ...)
 {
         char text[1024], first[64];
         struct lkg_where where;
@@ -130,14 +131,15 @@ static void check_claims(const struct checker *c, size_t i)
 
                 (void)lkg_quote(name, strlen(name), quoted);
                 if (!*name)
-                        refuse(c, i, claim_field(k), 3008,
-                               "is empty, want a bare file name like kubelet.conf");
+                        refuse_field(c, i, claim_field(k), 3008,
+                                     "is empty, want a bare file name like kubelet.conf");
                 else if (reserved(c, name))
-                        refuse(c, i, claim_field(k), 3014,
-                               "%s is reserved for the view itself, choose another name", quoted);
+                        refuse_field(c, i, claim_field(k), 3014,
+                                     "%s is reserved for the view itself, choose another name", quoted);
                 else if (claimed_before(c->config, i, k, &by))
-                        refuse(c, i, claim_field(k), 3013,
-                               "%s is already a file of component %s, choose another name", quoted, by);
+                        refuse_field(c, i, claim_field(k), 3013,
+                                     "%s is already a file of component %s, choose another name", quoted,
+                                     by);
         }
 }
 
@@ -156,19 +158,19 @@ static void check_layers(const struct checker *c, size_t i)
                 size_t n = strcspn(path, "/");
                 char first[NAME_MAX + 1], quoted[5 * 64 + 8];
 
-                if (n == 0 || n > NAME_MAX ||
-                    strcmp(path, component->file) == 0) /* the name in `file` has already been checked */
+                /* the name in `file` has already been checked */
+                if (n == 0 || n > NAME_MAX || strcmp(path, component->file) == 0)
                         continue;
                 memcpy(first, path, n);
                 first[n] = '\0';
                 if (reserved(c, first))
-                        refuse(c, i, layers[k].field, 3014,
-                               "%s lies below a name that the view keeps for itself",
-                               lkg_quote(path, strlen(path), quoted));
+                        refuse_field(c, i, layers[k].field, 3014,
+                                     "%s lies below a name that the view keeps for itself",
+                                     lkg_quote(path, strlen(path), quoted));
         }
         if (*component->dropin_dir && (strcmp(component->dropin_dir, component->file) == 0 ||
                                        strcmp(component->dropin_dir, component->base) == 0))
-                refuse(c, i, "dropInDir", 3020, "is the same name as the file or the base");
+                refuse_field(c, i, "dropInDir", 3020, "is the same name as the file or the base");
 }
 
 static void check_restart(const struct checker *c, size_t i)
@@ -178,12 +180,13 @@ static void check_restart(const struct checker *c, size_t i)
 
         if (component->restart.policy == LKG_SETTINGS_RESTART_UNIT && !*component->restart.unit &&
             !*component->match.unit)
-                refuse(c, i, "restart", 3020, "policy unit needs a unit (want unit: kubelet.service)");
+                refuse_field(c, i, "restart", 3020, "policy unit needs a unit (want unit: kubelet.service)");
         if (component->restart.policy == LKG_SETTINGS_RESTART_HOOK &&
             (!hook->n_items || hook->items[0][0] != '/'))
-                refuse(c, i, "restart.hook", 3012,
-                       "policy hook needs an argument list that begins with an absolute path (want hook: "
-                       "[/usr/local/sbin/restart-kubelet])");
+                refuse_field(
+                        c, i, "restart.hook", 3012,
+                        "policy hook needs an argument list that begins with an absolute path (want hook: "
+                        "[/usr/local/sbin/restart-kubelet])");
 }
 
 /* `a.b.c`, each part a field name; a final `*` matches any rest of a name. */
@@ -210,10 +213,11 @@ static void check_guard(const struct checker *c, size_t i)
         for (size_t k = 0; k < LKG_ARRAY_SIZE(lists); k++)
                 for (size_t n = 0; n < lists[k]->n_items; n++)
                         if (!field_pattern_ok(lists[k]->items[n]))
-                                refuse(c, i, "guard", 3021,
-                                       "%s is not a field (want authentication.anonymous.enabled or "
-                                       "staticPod*)",
-                                       lkg_quote(lists[k]->items[n], strlen(lists[k]->items[n]), quoted));
+                                refuse_field(
+                                        c, i, "guard", 3021,
+                                        "%s is not a field (want authentication.anonymous.enabled or "
+                                        "staticPod*)",
+                                        lkg_quote(lists[k]->items[n], strlen(lists[k]->items[n]), quoted));
 }
 
 /* Is @host (of @n bytes, an IPv6 address in brackets) this machine? A name other than localhost could be anywhere. */
@@ -270,16 +274,16 @@ static void check_health(const struct checker *c, size_t i)
         char quoted[5 * 64 + 8];
 
         if (wrong)
-                refuse(c, i, "trial.health.http.url", 3021, "%s: %s", lkg_quote(url, strlen(url), quoted),
-                       wrong);
+                refuse_field(c, i, "trial.health.http.url", 3021, "%s: %s",
+                             lkg_quote(url, strlen(url), quoted), wrong);
         if (strcmp(url, "auto") == 0 && strcmp(k->name, "kubelet") != 0 &&
             strcmp(k->name, "kube-proxy") != 0)
-                refuse(c, i, "trial.health.http.url", 3021,
-                       "auto is known for kubelet and kube-proxy only; want a URL");
+                refuse_field(c, i, "trial.health.http.url", 3021,
+                             "auto is known for kubelet and kube-proxy only; want a URL");
         if (http->interval_ns < LKG_NSEC_PER_SEC || http->interval_ns > 600 * LKG_NSEC_PER_SEC)
-                refuse(c, i, "trial.health.http.interval", 3010, "want 1s to 10m");
+                refuse_field(c, i, "trial.health.http.interval", 3010, "want 1s to 10m");
         if (http->timeout_ns < 100 * LKG_NSEC_PER_MSEC || http->timeout_ns > 60 * LKG_NSEC_PER_SEC)
-                refuse(c, i, "trial.health.http.timeout", 3010, "want 100ms to 1m");
+                refuse_field(c, i, "trial.health.http.timeout", 3010, "want 100ms to 1m");
 }
 
 /* `namespace/name`, either part may be `*` or end in one. */

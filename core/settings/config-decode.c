@@ -248,8 +248,8 @@ static void decode_list(struct decoder *d, const struct lkg_config_field *f, con
                 if (lkg_value_type(item) != LKG_STRING) {
                         wrong_type(d, f, item, "a string");
                 } else if (text_ok(d, f, item)) {
-                        text = lkg_value_text(
-                                item, &size); /* first, because the order of arguments is unspecified */
+                        /* first, because the order of arguments is unspecified */
+                        text = lkg_value_text(item, &size);
                         add_item(d, f, text, size, item);
                 }
         }

@@ -27,7 +27,7 @@ struct loader {
         bool untrusted;
 };
 
-static void refuse(struct loader *l, const char *path, const char *what)
+static void refuse_setting(struct loader *l, const char *path, const char *what)
 {
         const struct lkg_where where = { .file = path };
 
@@ -57,7 +57,7 @@ static void check_way(struct loader *l, const char *path)
 
                 *slash = '\0';
                 if (stat(directory, &st) < 0 || !owner_ok(&st))
-                        refuse(l, path, "a directory on its way is not trusted");
+                        refuse_setting(l, path, "a directory on its way is not trusted");
         }
 }
 
@@ -104,11 +104,11 @@ static struct lkg_value *read_document(struct loader *l, const char *path)
                 return NULL;
         }
         if (fd >= 0 && !l->options->trust_any_owner && !owner_ok(&st)) {
-                refuse(l, path, "the file is not trusted");
+                refuse_setting(l, path, "the file is not trusted");
                 return NULL;
         }
         if (fd == -ELOOP) {
-                refuse(l, path, "a symlink leads through a place that is not trusted");
+                refuse_setting(l, path, "a symlink leads through a place that is not trusted");
                 return NULL;
         }
         r = fd < 0 ? fd : lkg_read_file(fd, LKG_CONFIG_BYTES_MAX, &data, &size, &err);

@@ -8,7 +8,7 @@
 
 /* ---- the list ---- */
 
-static struct lkg_refused *find(const struct lkg_poison *poison, const struct lkg_judging_key *key)
+static struct lkg_refused *find_refused(const struct lkg_poison *poison, const struct lkg_judging_key *key)
 {
         for (size_t i = 0; i < poison->n_items; i++)
                 if (!poison->items[i].lifted && lkg_judging_key_equal(&poison->items[i].key, key))
@@ -25,7 +25,7 @@ void lkg_poison_remove(struct lkg_poison *poison, size_t at)
 
 void lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused)
 {
-        if (find(poison, &refused->key))
+        if (find_refused(poison, &refused->key))
                 return;
         if (poison->n_items == LKG_REFUSED_MAX)
                 lkg_poison_remove(poison, 0);
@@ -172,8 +172,9 @@ static void copy_text(char *to, const char *from, size_t size)
         to[n] = '\0';
 }
 
-static void refuse(struct lkg_poison *poison, struct lkg_refused how, const struct lkg_judging_key *key,
-                   const char *component, const char *file, const char *sha256)
+static void refuse_content(struct lkg_poison *poison, struct lkg_refused how,
+                           const struct lkg_judging_key *key, const char *component, const char *file,
+                           const char *sha256)
 {
         how.key = *key;
         copy_text(how.component, component, sizeof(how.component));
@@ -213,7 +214,7 @@ static void refuse_noted(struct lkg_poison *poison, struct lkg_refused *how)
 
                 how->what = item->what;
                 if (is_to_blame(note, i, n, n_new))
-                        refuse(poison, *how, &item->key, item->component, item->file, item->sha256);
+                        refuse_content(poison, *how, &item->key, item->component, item->file, item->sha256);
         }
 }
 
@@ -342,11 +343,11 @@ int lkg_poison_admit(struct lkg_poison *poison, const char *component, const str
 
                 how.what = LKG_ADMIT_LAYER;
                 how.n_new = LKG_JUDGING_ITEMS;
-                refuse(poison, how, &key, component, content->file, content->sha256);
+                refuse_content(poison, how, &key, component, content->file, content->sha256);
         }
         if (content->what == LKG_ADMIT_TOGETHER)
                 lift_doubtful(poison, component, content->sha256);
-        refused = find(poison, &key);
+        refused = find_refused(poison, &key);
         if (refused) {
                 poison->last = (size_t)(refused - poison->items);
                 *ret_why = explain(poison, refused);

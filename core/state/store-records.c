@@ -224,8 +224,9 @@ int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_star
         if (r <= 0)
                 return r;
         fields.map = map;
+        /* a boot id is a UUID */
         if (!lkg_record_get(&fields, startups_rows, ret) ||
-            ret->boot[strspn(ret->boot, "0123456789abcdef-")]) { /* a boot id is a UUID */
+            ret->boot[strspn(ret->boot, "0123456789abcdef-")]) {
                 lkg_fields_complain(&fields, "boot", "a boot id");
                 ret->boot[0] = '\0';
         }

@@ -495,8 +495,8 @@ static void heard_line(struct lkg_child *child, const struct lkg_message *messag
 
 static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
 {
-        if (message->type != LKG_MSG_ALIVE && message->type != LKG_MSG_FATAL &&
-            message->type != LKG_MSG_LOG) /* of any thread */
+        /* of any thread */
+        if (message->type != LKG_MSG_ALIVE && message->type != LKG_MSG_FATAL && message->type != LKG_MSG_LOG)
                 heard_from_it(s);
         switch (message->type) {
         case LKG_MSG_ALIVE:

@@ -92,9 +92,9 @@ void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *com
 /* ---- facts-unit.c: data of the service manager ---- */
 
 struct lkg_unit {
-        struct lkg_strings
-                argv;  /* of the first ExecStart=; as written in the unit, with specifiers resolved */
-        bool verbatim; /* ExecStart=:..., nothing is expanded */
+        /* of the first ExecStart=; as written in the unit, with specifiers resolved */
+        struct lkg_strings argv;
+        bool verbatim;                  /* ExecStart=:..., nothing is expanded */
         struct lkg_strings environment; /* NAME=VALUE */
         struct lkg_strings files; /* EnvironmentFile=, may contain wildcards; `-` before it: optional */
 };

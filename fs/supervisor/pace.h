@@ -30,8 +30,8 @@ uint64_t lkg_restart_pause_ns(unsigned *n_early, const struct lkg_restart_pace *
 /* ---- progress ---- */
 
 #define LKG_ALIVE_TICK_NS (500 * LKG_NSEC_PER_MSEC)
-#define LKG_ALIVE_SILENT_NS \
-        (1 * LKG_NSEC_PER_SEC) /* how long the engine may be silent before that is reported */
+/* how long the engine may be silent before that is reported */
+#define LKG_ALIVE_SILENT_NS (1 * LKG_NSEC_PER_SEC)
 
 /* A process whose work leaves a trace: requests answered, steps, the engine's CPU time until it answers. */
 struct lkg_progress {

@@ -126,9 +126,9 @@ const size_t lkg_n_tool_option_rows = LKG_ARRAY_SIZE(lkg_tool_option_rows);
 /* Longest name of an option in a message. */
 #define SHOWN(arg) (int)strcspn((arg), "="), (arg)
 
-static int refuse(char message[static 512], const char *fmt, ...) LKG_PRINTF(2, 3);
+static int refuse_arguments(char message[static 512], const char *fmt, ...) LKG_PRINTF(2, 3);
 
-static int refuse(char message[static 512], const char *fmt, ...)
+static int refuse_arguments(char message[static 512], const char *fmt, ...)
 {
         va_list ap;
 
@@ -265,8 +265,8 @@ static int store(struct lkg_tool_options *options, const struct lkg_tool_option 
                 r = store_word(words_of[row->kind], value, (unsigned *)member);
         }
         return r >= 0 ? 0
-                      : refuse(message, "%.*s: \"%.60s\" is not right, want %s", SHOWN(arg), value,
-                               row->help);
+                      : refuse_arguments(message, "%.*s: \"%.60s\" is not right, want %s", SHOWN(arg), value,
+                                         row->help);
 }
 
 /* Parse the option at argv[*i]; *i advances past its value. */
@@ -277,16 +277,16 @@ static int take_option(struct lkg_tool *tool, int argc, char **argv, int *i, cha
         const struct lkg_tool_option *row = lkg_tool_option_named(bits ? bits : ~0u, arg);
 
         if (!row)
-                return refuse(message,
-                              lkg_tool_option_named(0, arg) ? "`%s` does not take %.*s"
-                                                            : "`%s` has no option %.*s",
-                              tool->verb ? tool->verb->name : "lkgfs", SHOWN(arg));
+                return refuse_arguments(message,
+                                        lkg_tool_option_named(0, arg) ? "`%s` does not take %.*s"
+                                                                      : "`%s` has no option %.*s",
+                                        tool->verb ? tool->verb->name : "lkgfs", SHOWN(arg));
         if (!row->value && value)
-                return refuse(message, "%.*s takes no value", SHOWN(arg));
+                return refuse_arguments(message, "%.*s takes no value", SHOWN(arg));
         if (!row->value)
                 return store(&tool->options, row, arg, value, message);
         if (!value && *i + 1 >= argc)
-                return refuse(message, "%s needs a value: %s", arg, row->value);
+                return refuse_arguments(message, "%s needs a value: %s", arg, row->value);
         if (!value)
                 value = argv[++*i];
         return store(&tool->options, row, arg, value, message);
@@ -330,8 +330,8 @@ static int take_verb(struct lkg_tool *tool, int argc, char **argv, int *at, char
         if (tool->verb)
                 return 0;
         near = nearest(argv[*at]);
-        return refuse(message, "unknown verb \"%.60s\"%s%s%s", argv[*at], near ? ", did you mean `" : "",
-                      near ? near : "", near ? "`?" : "");
+        return refuse_arguments(message, "unknown verb \"%.60s\"%s%s%s", argv[*at],
+                                near ? ", did you mean `" : "", near ? near : "", near ? "`?" : "");
 }
 
 /* Words are moved to the front, over arguments that have been read already. */
@@ -344,8 +344,8 @@ static int take_arguments(struct lkg_tool *tool, int argc, char **argv, int at, 
         for (int i = 1; i < argc; i++) {
                 if (i == at)
                         continue;
-                if (!rest &&
-                    strcmp(argv[i], "--") == 0) { /* words follow, or the component's own command line */
+                /* words follow, or the component's own command line */
+                if (!rest && strcmp(argv[i], "--") == 0) {
                         rest = true;
                         if (!tool->verb || !(tool->verb->options & LKG_OPT_JUDGE))
                                 continue;
@@ -377,13 +377,14 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
         if (r < 0)
                 return r;
         if (tool->options.runs && tool->verb && tool->verb->run != lkg_verb_check)
-                return refuse(message, "--release: only `check` compares two releases");
+                return refuse_arguments(message, "--release: only `check` compares two releases");
         if (!tool->verb || tool->options.help || tool->options.version)
                 return 0;
         if (tool->n_words < tool->verb->min_words)
-                return refuse(message, "missing: %s", tool->verb->words);
+                return refuse_arguments(message, "missing: %s", tool->verb->words);
         if (tool->n_words > tool->verb->max_words)
-                return refuse(message, "unexpected word \"%.60s\"", tool->words[tool->verb->max_words]);
+                return refuse_arguments(message, "unexpected word \"%.60s\"",
+                                        tool->words[tool->verb->max_words]);
         return 0;
 }
 

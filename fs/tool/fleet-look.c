@@ -485,8 +485,8 @@ static void add_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state
                               : slot->asked ? "silent; it has been asked whether it is still there"
                                             : "");
                 lkg_tool_map_string(row, "slot", lkg_tool_format("%u", slot->index));
-                if (since_ns &&
-                    since_ns <= now_ns) /* else it is not known, or the node's clock is ahead of ours */
+                /* else it is not known, or the node's clock is ahead of ours */
+                if (since_ns && since_ns <= now_ns)
                         lkg_tool_map_string(row, "for",
                                             lkg_tool_age((now_ns - since_ns) / LKG_NSEC_PER_SEC, age));
         }

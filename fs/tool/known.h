@@ -50,8 +50,8 @@ struct lkg_known {
         struct lkg_value *texts; /* of the files that are one text, by their names */
         struct lkg_value *condition;
         struct lkg_value *hold, *trial, *process; /* their lines `key=value` */
-        struct lkg_value *
-                drift; /* a list of {field, running, served}; the values are JSON, none = the field is missing */
+        /* a list of {field, running, served}; the values are JSON, none = the field is missing */
+        struct lkg_value *drift;
         int drift_error;           /* -errno of reading it */
         struct lkg_strings marks;  /* the names in bad/ */
         bool has_marks;            /* they could be listed */

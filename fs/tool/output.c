@@ -97,10 +97,10 @@ int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format for
         return LKG_TOOL_FAILED;
 }
 
-static void say(const struct lkg_tool *tool, const char *fmt, va_list ap) LKG_PRINTF(2, 0);
+static void say_line(const struct lkg_tool *tool, const char *fmt, va_list ap) LKG_PRINTF(2, 0);
 
 /* One write, so that lines of two processes do not mix. */
-static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
+static void say_line(const struct lkg_tool *tool, const char *fmt, va_list ap)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         char *text = lkg_tool_vformat(fmt, ap);
@@ -119,7 +119,7 @@ int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...)
         va_list ap;
 
         va_start(ap, fmt);
-        say(tool, fmt, ap);
+        say_line(tool, fmt, ap);
         va_end(ap);
         return status;
 }
@@ -129,7 +129,7 @@ void lkg_tool_end(const struct lkg_tool *tool, int status, const char *fmt, ...)
         va_list ap;
 
         va_start(ap, fmt);
-        say(tool, fmt, ap);
+        say_line(tool, fmt, ap);
         va_end(ap);
         exit(status);
 }
@@ -139,7 +139,7 @@ void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...)
         va_list ap;
 
         va_start(ap, fmt);
-        say(tool, fmt, ap);
+        say_line(tool, fmt, ap);
         va_end(ap);
 }
 

@@ -12,7 +12,7 @@
 
 #include "tool.h"
 
-/* ---- parts: report-parts.c ---- */
+/* ---- parts: report-part.c ---- */
 
 struct lkg_part {
         char *name; /* "status/kubelet/condition" */

@@ -136,7 +136,7 @@ static void put_value(const struct filling *f, const struct lkg_value *value, co
 
 /* ---- names ---- */
 
-static const struct lkg_value *find(const struct scope *scope, const char *name)
+static const struct lkg_value *find_value(const struct scope *scope, const char *name)
 {
         size_t n = strcspn(name, "/");
         const struct lkg_value *value = NULL;
@@ -170,7 +170,7 @@ static void fill(struct filling *f, const struct scope *scope, bool shown);
 static void fill_section(struct filling *f, const struct scope *scope, char sign, const char *name,
                          bool shown)
 {
-        const struct lkg_value *value = find(scope, name);
+        const struct lkg_value *value = find_value(scope, name);
         bool something = is_something(value), is_list = value && lkg_value_type(value) == LKG_LIST;
         size_t n = sign == '!' ? !something : something;
         const char *start = f->at;
@@ -212,7 +212,7 @@ static void fill(struct filling *f, const struct scope *scope, bool shown)
                 else if (*name == ',' && shown)
                         lkg_buf_puts(f->buf, scope->first ? "" : ", ");
                 else if (shown)
-                        put_value(f, find(scope, name), way);
+                        put_value(f, find_value(scope, name), way);
         }
         if (shown)
                 lkg_buf_puts(f->buf, f->at);

@@ -239,8 +239,8 @@ static void match_field(struct finding *f, const struct lkg_explained *item, con
                 add(f, item, key);
         if (key && of_gates)
                 f->gate = key;
-        for (size_t i = 0; of_gates && i < lkg_n_map_keys;
-             i++) { /* `AllAlpha` alone, which is no gate itself */
+        /* `AllAlpha` alone, which is no gate itself */
+        for (size_t i = 0; of_gates && i < lkg_n_map_keys; i++) {
                 key = lkg_map_keys[i].key;
                 if (lkg_map_key_find(gates, key) == &lkg_map_keys[i] && same_name(f, key))
                         add(f, item, key);

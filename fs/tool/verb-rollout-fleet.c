@@ -80,7 +80,7 @@ static bool annotate(const struct lkg_tool *tool, struct lkg_fleet_api *api, str
 }
 
 /* What has been done is said at once, even if the rest fails. */
-static int say(const char *what, const char *words)
+static int say_outcome(const char *what, const char *words)
 {
         return lkg_tool_print_text(lkg_tool_format("%s%s\n", what, lkg_tool_clean(words)), LKG_TOOL_OK);
 }
@@ -96,11 +96,12 @@ static const char *place(const struct lkg_fleet *fleet)
 static int halt(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
         if (!annotate(tool, api, fleet, "true"))
-                return say("halted: no other node switches; how many have it or try it is not known: ",
-                           api->words);
-        return say("halted: no other node switches; ",
-                   lkg_tool_format("%u on trial go on with it, %u have it already%s", fleet->counts.n_held,
-                                   fleet->counts.n_done, place(fleet)));
+                return say_outcome(
+                        "halted: no other node switches; how many have it or try it is not known: ",
+                        api->words);
+        return say_outcome("halted: no other node switches; ",
+                           lkg_tool_format("%u on trial go on with it, %u have it already%s",
+                                           fleet->counts.n_held, fleet->counts.n_done, place(fleet)));
 }
 
 static int resume(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
@@ -108,11 +109,12 @@ static int resume(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
         int r;
 
         if (!annotate(tool, api, fleet, NULL))
-                return say("resumed; whether the rollout has halted itself is not known: ", api->words);
+                return say_outcome("resumed; whether the rollout has halted itself is not known: ",
+                                   api->words);
         if (lkg_fleet_state(fleet) != LKG_FLEET_HALTED)
-                return say("resumed", place(fleet));
-        r = say("there is no " LKG_ANNOTATION_HALT " any more, but the rollout has halted itself: ",
-                lkg_tool_format("%u failed", fleet->counts.n_failed));
+                return say_outcome("resumed", place(fleet));
+        r = say_outcome("there is no " LKG_ANNOTATION_HALT " any more, but the rollout has halted itself: ",
+                        lkg_tool_format("%u failed", fleet->counts.n_failed));
         return r == LKG_TOOL_OK ? LKG_TOOL_DIFFERENT : r;
 }
 
@@ -183,10 +185,10 @@ static int forgive(const struct lkg_tool *tool, struct lkg_fleet_api *api, struc
                 no_such_failure(tool, fleet);
         while (lkg_fleet_find(fleet, node, LKG_SLOT_FAILED))
                 forgive_one(tool, api, fleet);
-        return say("forgiven: the failure of ",
-                   lkg_tool_format("%s does not count any more, %u of %u are left; "
-                                   "on %s the content stays marked bad until `lkgfs forget` there",
-                                   node, fleet->counts.n_failed, lkg_fleet_halting(fleet), node));
+        return say_outcome("forgiven: the failure of ",
+                           lkg_tool_format("%s does not count any more, %u of %u are left; "
+                                           "on %s the content stays marked bad until `lkgfs forget` there",
+                                           node, fleet->counts.n_failed, lkg_fleet_halting(fleet), node));
 }
 
 /* Nothing needs to be known before. A failure ends the verb. Return: exit status. */

@@ -124,7 +124,7 @@ struct npd_check {
  * ASCII only: the detector counts bytes, and splitting a character would make invalid text in the node's
  * status.
  */
-static int say(const char *text, int status)
+static int say_text(const char *text, int status)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         size_t n = strnlen(text, LINE_BYTES_MAX);
@@ -231,7 +231,7 @@ int lkg_npd_silent(const struct lkg_tool *tool)
 {
         const struct npd_check *check = find_check(tool);
 
-        return say("lkgfs does not answer: the mount hangs", check ? check->silent : NPD_UNKNOWN);
+        return say_text("lkgfs does not answer: the mount hangs", check ? check->silent : NPD_UNKNOWN);
 }
 
 int lkg_verb_npd(const struct lkg_tool *tool)
@@ -248,9 +248,9 @@ int lkg_verb_npd(const struct lkg_tool *tool)
                         "--check: \"%.60s\" is not right, want condition, served, bad or processes",
                         tool->options.check);
         if (lkg_view_find(tool, &view, &err) < 0 || lkg_view_find_component(tool, &view, &err) < 0)
-                return say(err.message, check->absent);
+                return say_text(err.message, check->absent);
         status = check->run(&view, &line);
-        return say(line, status);
+        return say_text(line, status);
 }
 
 /* ---- wait ---- */

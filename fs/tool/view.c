@@ -20,8 +20,8 @@ void lkg_view_find_mounts(FILE *table, struct lkg_strings *ret)
         const struct mntent *mount;
 
         while ((mount = getmntent(table)))
-                if (strcmp(mount->mnt_type, "fuse.lkgfs") == 0 &&
-                    !lkg_tool_has_word(ret, mount->mnt_dir)) /* mounted twice over itself: one view */
+                /* mounted twice over itself: one view */
+                if (strcmp(mount->mnt_type, "fuse.lkgfs") == 0 && !lkg_tool_has_word(ret, mount->mnt_dir))
                         lkg_tool_add_word(ret, mount->mnt_dir);
 }
 

@@ -90,8 +90,8 @@ struct lkg_client *lkg_client_free(struct lkg_client *client);
 /* Everything is copied. */
 struct lkg_request {
         const char *verb; /* get (a consistent read), list, watch, create, update or patch */
-        const struct lkg_resource
-                *resource; /* of a list: kind "...List"; of a list and a create: without name */
+        /* of a list: kind "...List"; of a list and a create: without name */
+        const struct lkg_resource *resource;
         /* list, watch: the objects with this label, NULL = whatever their labels */
         const char *label, *value;
         /*
@@ -221,8 +221,8 @@ struct lkg_informer_look {
         enum lkg_api_status status; /* of the last answer */
         const char *words;          /* why that is not OK; "". Kept until the next success */
         const char *refusal;        /* mode POLL: a message about the missing permission to watch; "" */
-        uint64_t
-                success_ns; /* wall time of the last answer that confirmed the state, or bookmark; 0 = none yet */
+        /* wall time of the last answer that confirmed the state, or bookmark; 0 = none yet */
+        uint64_t success_ns;
         uint64_t failing_since_ns; /* CLOCK_BOOTTIME since when there have been only failures; 0 = none */
 };
 /** lkg_informer_look() - how it fares. Texts are valid until the loop runs. */

@@ -70,8 +70,8 @@ struct lkg_slot_need {
 
 /* What is known of the document that is served. */
 struct lkg_component_served {
-        struct lkg_value
-                *doc; /* of generation @number, its values know their layers; NULL = it came from disk */
+        /* of generation @number, its values know their layers; NULL = it came from disk */
+        struct lkg_value *doc;
         uint64_t number;
         struct lkg_config_source source; /* the one that it was last attributed to */
         bool from_disk;                  /* because no candidate was valid yet */
@@ -113,12 +113,12 @@ struct lkg_component_counts {
 struct lkg_component_health {
         enum lkg_health_state state[_LKG_CHECK_MAX];
         char words[_LKG_CHECK_MAX][LKG_HEALTH_WORDS_MAX]; /* why they are not good; "" */
-        char last_bad[_LKG_CHECK_MAX]
-                     [LKG_HEALTH_WORDS_MAX]; /* the same when it was bad; "" = not since the start */
-        char url[LKG_HEALTH_URL_MAX];        /* of this generation, for trial.health.http.url: auto */
-        uint64_t generation;                 /* 0 = not looked up yet */
-        bool remote;                         /* allowRemote at that time */
-        const char *off; /* why that document's endpoint is not asked; "" or NULL = it is */
+        /* the same when it was bad; "" = not since the start */
+        char last_bad[_LKG_CHECK_MAX][LKG_HEALTH_WORDS_MAX];
+        char url[LKG_HEALTH_URL_MAX]; /* of this generation, for trial.health.http.url: auto */
+        uint64_t generation;          /* 0 = not looked up yet */
+        bool remote;                  /* allowRemote at that time */
+        const char *off;              /* why that document's endpoint is not asked; "" or NULL = it is */
 };
 
 /* Its last process, and our changes. */
@@ -142,8 +142,8 @@ struct lkg_component {
 
         struct lkg_facts *facts; /* NULL in tests and --check: no facts are known */
         struct lkg_component_line line;
-        struct lkg_judge
-                *judges[2];        /* over the base file, over a remote base: each remembers the last one */
+        /* over the base file, over a remote base: each remembers the last one */
+        struct lkg_judge *judges[2];
         struct lkg_poison *poison; /* borrowed from the engine; NULL = everything is admitted */
         struct lkg_stack *stack;
         bool base_is_fallback;        /* the base file is our own fallback copy, so the stack has none */

@@ -80,8 +80,8 @@ void lkg_ends_reason(const struct lkg_ends *ends, char *ret, size_t size);
 #define LKG_JOB_GRACE_NS (1 * LKG_NSEC_PER_SEC)
 
 enum lkg_job_flags {
-        LKG_JOB_KEEPS_STDIO =
-                1, /* our 0, 1 and 2; else /dev/null, pipes for collected output, and the root directory */
+        /* our 0, 1 and 2; else /dev/null, pipes for collected output, and the root directory */
+        LKG_JOB_KEEPS_STDIO = 1,
         LKG_JOB_KEEPS_FDS = 2,   /* all our descriptors; otherwise only @fds */
         LKG_JOB_OUTLIVES_US = 4, /* it continues without us, in our process group */
         LKG_JOB_IN_GROUP = 8,    /* in our process group: it gets the terminal's signals, too */

@@ -78,8 +78,8 @@ enum lkg_entry_flags {
         LKG_ENTRY_VIEW = 1 << 0,
         LKG_ENTRY_POLL = 1 << 1,
         LKG_ENTRY_THROUGH = 1 << 2,
-        LKG_ENTRY_ANSWERED =
-                1 << 3, /* never in a manifest: the file server has made this entry of an answer */
+        /* never in a manifest: the file server has made this entry of an answer */
+        LKG_ENTRY_ANSWERED = 1 << 3,
 };
 
 struct lkg_entry {

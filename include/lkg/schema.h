@@ -144,8 +144,8 @@ enum lkg_gate_stage { LKG_GATE_ALPHA, LKG_GATE_BETA, LKG_GATE_GA, LKG_GATE_DEPRE
 
 /* A feature gate from a release on, until its next state. */
 struct lkg_gate_state {
-        unsigned
-                since; /* release; LKG_RELEASE_MIN = that one or earlier. May be older for removed gates; 0 = no state */
+        /* release; LKG_RELEASE_MIN = that one or earlier. May be older for removed gates; 0 = no state */
+        unsigned since;
         enum lkg_gate_stage stage; /* REMOVED: setting it is an error from then on */
         bool def;
         bool locked; /* only the default may be set */

@@ -77,12 +77,12 @@ struct lkg_rollout_slot {
         char node[LKG_SLOT_TEXT_MAX],
                 node_uid[LKG_SLOT_TEXT_MAX]; /* holder, or where it failed; "" = none, not known */
         char sha256[LKG_SHA256_HEX];         /* of the content that is on trial */
-        char of_version
-                [LKG_SLOT_TEXT_MAX];   /* resourceVersion of the ConfigMap when it was taken, for people */
-        uint64_t patience_ns;          /* a holder that does not renew it for so long has vanished */
-        uint64_t since_ns, renewed_ns; /* wall time of the holder, for people */
-        bool asked;                    /* HELD: somebody wants to know whether the holder is there */
-        unsigned successes;            /* given back to this slot */
+        /* resourceVersion of the ConfigMap when it was taken, for people */
+        char of_version[LKG_SLOT_TEXT_MAX];
+        uint64_t patience_ns;             /* a holder that does not renew it for so long has vanished */
+        uint64_t since_ns, renewed_ns;    /* wall time of the holder, for people */
+        bool asked;                       /* HELD: somebody wants to know whether the holder is there */
+        unsigned successes;               /* given back to this slot */
         char reason[LKG_SLOT_REASON_MAX]; /* FAILED */
         bool collected;                   /* handed to the garbage collector */
         /* of the object */

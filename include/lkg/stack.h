@@ -34,8 +34,8 @@ enum lkg_layer_role {
         LKG_LAYER_INSTANCE,
         _LKG_LAYER_ROLE_MAX
 };
-const char *lkg_layer_role_name(
-        enum lkg_layer_role role); /* "base", "remote", "drop-in", "patch", "instance" */
+/* "base", "remote", "drop-in", "patch", "instance" */
+const char *lkg_layer_role_name(enum lkg_layer_role role);
 
 /** lkg_layer_is_base() - does it make the base: it, what replaces it, or a kubeadm patch? */
 static inline bool lkg_layer_is_base(enum lkg_layer_role role)
@@ -82,8 +82,8 @@ struct lkg_stack_config {
         const char *kind, *api_version; /* "" = those of the base */
         bool headerless_instance;       /* accept an instance file without kind and apiVersion (kubeadm's) */
         uint64_t max_dropins, max_bytes; /* as the settings of the component have them; 0 = their defaults */
-        uint64_t (*realtime_ns)(
-                void); /* wall clock that file times are compared with; NULL = lkg_realtime_ns() */
+        /* wall clock that file times are compared with; NULL = lkg_realtime_ns() */
+        uint64_t (*realtime_ns)(void);
 };
 
 /* One layer of a candidate, in merge order. */

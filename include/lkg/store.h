@@ -258,8 +258,8 @@ struct lkg_generation {
         struct lkg_text document; /* the bytes served */
         /* what the rest is rendered from, when it is needed; NULL = it has been. lkg_generation_describe() */
         struct lkg_candidate *candidate;
-        struct lkg_text
-                shown; /* the document with secrets masked; data NULL = no secrets, show the document */
+        /* the document with secrets masked; data NULL = no secrets, show the document */
+        struct lkg_text shown;
         struct lkg_text origin; /* TSV */
         struct lkg_text meta;   /* meta.json */
 };

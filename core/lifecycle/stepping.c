@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "step-parts.h"
+#include "stepping.h"
 
 #include <lkg/lifecycle.h>
 
