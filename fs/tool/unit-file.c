@@ -2,7 +2,6 @@
 /* Reads a unit from its files. */
 #include "adopt.h"
 
-#include <ctype.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 
@@ -17,7 +16,7 @@ static const char *const directories[] = {
 struct reading {
         int rootfd;
         struct lkg_unit_on_disk *unit;
-        struct lkg_strings environment;       /* NAME=VALUE, later ones win */
+        struct lkg_strings environment;       /* lkg_env_set() */
         struct lkg_strings environment_files; /* they win over Environment= */
         struct lkg_error *err;
 };
@@ -54,20 +53,18 @@ int lkg_root_read(int rootfd, const char *path, char **ret, size_t *ret_size)
 
 /* ---- words ---- */
 
-/* The next word of a command line or of Environment=. @ret_quoted: it has quotes. Return: false: there is none. */
-static bool next_word(const char **at, struct lkg_buf *word, bool *ret_quoted)
+/* The next word of a command line or of Environment=. Return: false: there is none. */
+static bool next_word(const char **at, struct lkg_buf *word)
 {
         const char *p = *at + strspn(*at, " \t\n");
         char quote = 0;
 
-        *ret_quoted = false;
         lkg_buf_reset(word);
         if (!*p)
                 return false;
         for (; *p && (quote || !strchr(" \t\n", *p)); p++) {
                 if (quote ? *p == quote : *p == '"' || *p == '\'') {
                         quote = quote ? 0 : *p;
-                        *ret_quoted = true;
                 } else if (*p == '\\' && p[1]) {
                         p++;
                         lkg_buf_putc(word, *p == 'n' ? '\n' : *p == 't' ? '\t' : *p);
@@ -80,124 +77,19 @@ static bool next_word(const char **at, struct lkg_buf *word, bool *ret_quoted)
         return true;
 }
 
-/* The last one counts. Without a value it is empty, as in systemd; the caller may want to know. */
-static const char *value_of(struct reading *r, const char *name, size_t size)
-{
-        for (size_t i = r->environment.n_items; i > 0; i--) {
-                const char *item = r->environment.items[i - 1];
-
-                if (strncmp(item, name, size) == 0 && item[size] == '=')
-                        return item + size + 1;
-        }
-        lkg_tool_add_word(&r->unit->lacking, lkg_tool_cut(name, size));
-        return "";
-}
-
-static size_t name_length(const char *text)
-{
-        size_t n = 0;
-
-        while (isalnum((unsigned char)text[n]) || text[n] == '_')
-                n++;
-        return n;
-}
-
-/* ${NAME} within a word; `$$` is a dollar. */
-static void add_filled(struct reading *r, const char *text)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
-
-        for (const char *p = text; *p; p++) {
-                size_t n = p[0] == '$' && p[1] == '{' ? name_length(p + 2) : 0;
-
-                if (n && p[2 + n] == '}') {
-                        lkg_buf_puts(&word, value_of(r, p + 2, n));
-                        p += 2 + n;
-                } else {
-                        p += p[0] == '$' && p[1] == '$';
-                        lkg_buf_putc(&word, *p);
-                }
-        }
-        lkg_tool_add_word(&r->unit->words, lkg_buf_text(&word));
-}
-
-static void add_words(struct lkg_strings *words, const char *value)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
-        bool quoted;
-
-        while (next_word(&value, &word, &quoted))
-                lkg_tool_add_word(words, lkg_buf_text(&word));
-}
-
-/* A word $NAME becomes as many words as its value has. */
 static void fill_words(struct reading *r)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT, filled = LKG_BUF_INIT;
         const char *at = r->unit->exec_start;
-        bool quoted;
 
         at += strspn(at, "-@:+!");
-        while (next_word(&at, &word, &quoted)) {
-                const char *text = lkg_buf_text(&word);
-                size_t n = !quoted && *text == '$' ? name_length(text + 1) : 0;
-
-                if (n && word.size == n + 1)
-                        add_words(&r->unit->words, value_of(r, text + 1, n));
-                else
-                        add_filled(r, text);
-        }
+        while (next_word(&at, &word))
+                lkg_exec_expand(&r->environment, lkg_buf_text(&word), &filled, &r->unit->lacking);
+        for (const char *p = filled.data; p && p < filled.data + filled.size; p += strlen(p) + 1)
+                lkg_tool_add_word(&r->unit->words, p);
 }
 
 /* ---- environment files ---- */
-
-/* One value: parts in quotes, continued lines. @at: behind the `=`; moves to the end of the line. */
-static void read_value(const char **at, struct lkg_buf *value)
-{
-        const char *p = *at + strspn(*at, " \t");
-        size_t solid = value->size; /* white space at the end does not belong to it, except in quotes */
-        char quote = 0;
-
-        for (; *p && (quote || *p != '\n'); p++) {
-                if (quote ? *p == quote : *p == '"' || *p == '\'') {
-                        quote = quote ? 0 : *p;
-                        solid = value->size;
-                        continue;
-                }
-                if (*p == '\\' && quote != '\'' && p[1]) {
-                        p++;
-                        if (*p == '\n')
-                                continue;
-                        if (quote && !strchr("\"\\`$", *p))
-                                lkg_buf_putc(value, '\\');
-                }
-                lkg_buf_putc(value, *p);
-                if (quote || !strchr(" \t\r", *p))
-                        solid = value->size;
-        }
-        if (!lkg_buf_failed(value) && value->data)
-                value->size = solid;
-        *at = p;
-}
-
-static void parse_environment_file(struct reading *r, const char *text)
-{
-        while (*text) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
-                size_t n;
-
-                text += strspn(text, " \t\r\n");
-                n = name_length(text);
-                if (!n || text[n] != '=') {
-                        text += strcspn(text, "\n");
-                        continue;
-                }
-                lkg_buf_append(&line, text, n + 1);
-                text += n + 1;
-                read_value(&text, &line);
-                lkg_tool_add_word(&r->environment, lkg_buf_text(&line));
-        }
-}
 
 static int read_environment_files(struct reading *r)
 {
@@ -214,7 +106,7 @@ static int read_environment_files(struct reading *r)
                         continue;
                 if (status < 0)
                         return lkg_error_set(r->err, status, NULL, "EnvironmentFile '%s'", path);
-                parse_environment_file(r, text);
+                (void)lkg_need(lkg_env_parse(&r->environment, text, size));
                 lkg_tool_add_word(&r->unit->files, path);
         }
         return 0;
@@ -228,9 +120,12 @@ static void assign(struct reading *r, const char *key, const char *value)
         struct lkg_unit_on_disk *unit = r->unit;
 
         if (strcmp(key, "Environment") == 0) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
+
                 if (!*value)
                         r->environment = (struct lkg_strings){ 0 };
-                add_words(&r->environment, value);
+                while (next_word(&value, &word))
+                        (void)lkg_need(lkg_env_set(&r->environment, lkg_buf_text(&word)));
         } else if (strcmp(key, "EnvironmentFile") == 0) {
                 if (*value)
                         lkg_tool_add_word(&r->environment_files, value);
