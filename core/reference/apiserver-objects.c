@@ -182,7 +182,7 @@ void lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference 
 
 void lkg_apiserver_kick(struct lkg_apiserver *api)
 {
-        lkg_remote_soon(api->work);
+        lkg_remote_arm(api->work, 0);
 }
 
 void lkg_apiserver_reconsider(struct lkg_apiserver *api)

@@ -250,12 +250,11 @@ static void begin_anew(struct lkg_apiserver *api)
                 lkg_informer_fetch(api->object.informer, /* anew= */ true);
 }
 
-static int on_work(sd_event_source *source, void *userdata)
+static int on_work(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_apiserver *api = userdata;
         const struct lkg_places_options *options = &api->places->options;
 
-        (void)source;
         if (api->look)
                 look_at_credential(api);
         bring_up(api);
@@ -276,13 +275,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_apiserver *api = userdata;
         uint64_t now = lkg_boottime_ns();
-        bool settled = !is_outage(&api->node, now) && !is_outage(&api->object, now);
+        bool outage = is_outage(&api->node, now) || is_outage(&api->object, now);
 
-        (void)source;
-        (void)usec;
         look_at_credential(api);
-        if (!settled)
-                api->places->pending = true;
+        api->places->pending |= outage;
         if (api->anew || api->places->pending || (lkg_apiserver_has_credential(api) && !api->client))
                 lkg_apiserver_kick(api);
         arm(api);
@@ -309,7 +305,7 @@ static struct lkg_apiserver *new_apiserver(struct lkg_places *places)
         find_names(api);
         api->settings = describe_settings(config);
         api->credential = lkg_credential_new(&options);
-        api->work = lkg_remote_defer(places->options.event, on_work, api);
+        api->work = lkg_remote_timer(places->options.event, 0, on_work, api);
         api->timer = lkg_remote_timer(places->options.event, LKG_NSEC_PER_SEC, on_timer, api);
         (void)lkg_credential_refresh(api->credential, lkg_realtime_ns());
         api->serial = identity_serial(api);

@@ -42,8 +42,7 @@ struct lkg_client {
         struct lkg_client_options options; /* with the limits that hold; the event loop is referenced */
         struct lkg_http *http;
 
-        sd_event_source *pump, *turn,
-                *look; /* next turn of the loop; next token; next look at the credential */
+        sd_event_source *pump, *look; /* next turn of the loop or next token; next look at the credential */
         struct lkg_bucket bucket;
         TAILQ_HEAD(lkg_calls, lkg_call) calls;
         bool asked;            /* a caller has been given an identity, or the answer that there is none */
@@ -99,7 +98,7 @@ static void look_at_credential(struct lkg_client *client)
         serial = identity ? identity->serial : 0;
         if (client->asked && serial != client->serial) {
                 client->identity_unknown = true;
-                lkg_remote_soon(client->pump);
+                lkg_remote_arm(client->pump, 0);
         }
         client->asked = true;
         client->serial = serial;
@@ -169,7 +168,7 @@ static bool try_once_more(struct lkg_call *call)
         call->repeated = true;
         TAILQ_REMOVE(&client->calls, call, link);
         TAILQ_INSERT_HEAD(&client->calls, call, link);
-        lkg_remote_soon(client->pump);
+        lkg_remote_arm(client->pump, 0);
         return true;
 }
 
@@ -249,11 +248,11 @@ static bool may_send(struct lkg_client *client)
         uint64_t now = lkg_boottime_ns(), wait = lkg_bucket_take(&client->bucket, &request_rate, now);
 
         if (wait > 0)
-                lkg_remote_arm(client->turn, now + wait);
+                lkg_remote_arm(client->pump, now + wait);
         return wait == 0;
 }
 
-static int on_pump(sd_event_source *source, void *userdata)
+static int on_pump(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_client *client = userdata;
         struct lkg_call *call;
@@ -269,11 +268,6 @@ static int on_pump(sd_event_source *source, void *userdata)
                 send_call(call);
         look_again_later(client);
         return 0;
-}
-
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
-{
-        return on_pump(source, userdata);
 }
 
 /* ---- the client ---- */
@@ -295,11 +289,10 @@ struct lkg_client *lkg_client_new(const struct lkg_client_options *options)
         own->idle_ns = own->idle_ns ? own->idle_ns : LKG_CLIENT_IDLE_NS;
         http.max_bytes = OBJECTS_AT_ONCE * own->max_bytes + OTHER_REPLIES_MAX;
         http.doubt_ns = DOUBT_IDLES * own->idle_ns;
-        client->pump = lkg_remote_defer(own->event, on_pump, client);
-        client->turn = lkg_remote_timer(own->event, LKG_NSEC_PER_MSEC, on_turn, client);
+        client->pump = lkg_remote_timer(own->event, LKG_NSEC_PER_MSEC, on_pump, client);
         client->look = lkg_remote_timer(own->event, LOOK_ACCURACY_NS, on_look, client);
         client->http = lkg_http_new(&http);
-        lkg_remote_soon(client->pump); /* from then on the credential is looked at */
+        lkg_remote_arm(client->pump, 0); /* from then on the credential is looked at */
         return client;
 }
 
@@ -311,7 +304,6 @@ struct lkg_client *lkg_client_free(struct lkg_client *client)
                 (void)lkg_call_cancel(call);
         (void)lkg_http_free(client->http);
         sd_event_source_disable_unref(client->pump);
-        sd_event_source_disable_unref(client->turn);
         sd_event_source_disable_unref(client->look);
         sd_event_unref(client->options.event);
         free(client);
@@ -358,7 +350,7 @@ struct lkg_call *lkg_client_send(struct lkg_client *client, const struct lkg_req
         call->deadline_ns = request->data ? (request->seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC
                                           : client->options.request_ns;
         TAILQ_INSERT_TAIL(&client->calls, call, link);
-        lkg_remote_soon(client->pump);
+        lkg_remote_arm(client->pump, 0);
         return call;
 }
 

@@ -19,29 +19,16 @@
 
 /* ---- event sources ---- */
 
-static sd_event_source *prepare(int r, sd_event_source *source)
-{
-        if (r < 0 || sd_event_source_set_priority(source, LKG_REMOTE_PRIORITY) < 0 ||
-            sd_event_source_set_enabled(source, SD_EVENT_OFF) < 0)
-                lkg_no_memory();
-        return source;
-}
-
 sd_event_source *lkg_remote_timer(sd_event *event, uint64_t accuracy_ns, sd_event_time_handler_t fn,
                                   void *userdata)
 {
         sd_event_source *source = NULL;
-        int r = sd_event_add_time(event, &source, CLOCK_BOOTTIME, 0, accuracy_ns / 1000, fn, userdata);
 
-        return prepare(r, source);
-}
-
-sd_event_source *lkg_remote_defer(sd_event *event, sd_event_handler_t fn, void *userdata)
-{
-        sd_event_source *source = NULL;
-        int r = sd_event_add_defer(event, &source, fn, userdata);
-
-        return prepare(r, source);
+        if (sd_event_add_time(event, &source, CLOCK_BOOTTIME, 0, accuracy_ns / 1000, fn, userdata) < 0 ||
+            sd_event_source_set_priority(source, LKG_REMOTE_PRIORITY) < 0 ||
+            sd_event_source_set_enabled(source, SD_EVENT_OFF) < 0)
+                lkg_no_memory();
+        return source;
 }
 
 /* None of these calls can fail for a source of this loop, before the loop ends. */
@@ -52,11 +39,6 @@ void lkg_remote_arm(sd_event_source *timer, uint64_t at_ns)
         if (timer)
                 (void)sd_event_source_set_enabled(timer,
                                                   at_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
-}
-
-void lkg_remote_soon(sd_event_source *defer)
-{
-        (void)sd_event_source_set_enabled(defer, SD_EVENT_ONESHOT);
 }
 
 static void pool_forget(struct lkg_http_pool *pool)
@@ -97,7 +79,7 @@ static void unlink_transfer(struct lkg_http_transfer *t)
 {
         TAILQ_REMOVE(&t->http->transfers, t, link);
         if (--t->pool->n_transfers == 0)
-                lkg_remote_soon(t->http->settle); /* perhaps its pool goes too */
+                lkg_remote_arm(t->http->settle, 0); /* perhaps its pool goes too */
 }
 
 /* Detach it from curl; the reply stays until it is freed. Not inside curl. */
@@ -390,7 +372,7 @@ static void free_unused_pools(struct lkg_http *http)
         }
 }
 
-static int settle(sd_event_source *source, void *userdata)
+static int settle(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_http *http = userdata;
         struct lkg_http_transfer *next;
@@ -425,7 +407,7 @@ struct lkg_http *lkg_http_new(const struct lkg_http_options *options)
         http->doubt_ns = options->doubt_ns;
         http->plain = options->plain;
         http->user_agent = lkg_copy(options->user_agent);
-        http->settle = lkg_remote_defer(http->event, settle, http);
+        http->settle = lkg_remote_timer(http->event, 0, settle, http);
         return http;
 }
 
@@ -457,7 +439,7 @@ static void choose_pool(struct lkg_http *http, const struct lkg_identity *identi
         pool = pool_new(http, identity->serial);
         pool->next = http->pools;
         http->pools = http->current = pool;
-        lkg_remote_soon(http->settle); /* the one before may be unused */
+        lkg_remote_arm(http->settle, 0); /* the one before may be unused */
 }
 
 int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
@@ -484,7 +466,7 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
         t->pool = http->current;
         TAILQ_INSERT_TAIL(&http->transfers, t, link);
         t->pool->n_transfers++;
-        lkg_remote_soon(http->settle);
+        lkg_remote_arm(http->settle, 0);
         *ret = LKG_STEAL(t);
         return 0;
 }
@@ -495,6 +477,6 @@ struct lkg_http_transfer *lkg_http_cancel(struct lkg_http_transfer *t)
                 return NULL;
         t->cancelled = true;
         lkg_remote_arm(t->timer, UINT64_MAX);
-        lkg_remote_soon(t->http->settle);
+        lkg_remote_arm(t->http->settle, 0);
         return NULL;
 }

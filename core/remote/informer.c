@@ -16,7 +16,7 @@ struct lkg_informer {
         struct lkg_follow follow;
         struct lkg_watch_stream stream;
         struct lkg_call *get, *watch;
-        sd_event_source *timer, *soon;
+        sd_event_source *timer;
         bool fetch, anew; /* wanted by lkg_informer_fetch() */
 
         char words[WORDS_MAX], refusal[WORDS_MAX];
@@ -63,7 +63,6 @@ static void destroy(struct lkg_informer *informer)
         lkg_call_cancel(informer->get);
         lkg_call_cancel(informer->watch);
         sd_event_source_disable_unref(informer->timer);
-        sd_event_source_disable_unref(informer->soon);
         lkg_watch_stream_deinit(&informer->stream);
         lkg_resource_deinit(&informer->options.resource);
         free(informer);
@@ -108,7 +107,7 @@ static void finish(struct lkg_informer *informer)
         if (!informer->given_up)
                 tell_changes(informer);
         if (!informer->given_up)
-                lkg_remote_arm(informer->timer, lkg_follow_due(&informer->follow));
+                lkg_remote_arm(informer->timer, informer->fetch ? 0 : lkg_follow_due(&informer->follow));
         if (--informer->busy == 0 && informer->given_up)
                 destroy(informer);
 }
@@ -338,16 +337,6 @@ static void tick(struct lkg_informer *informer)
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_informer *informer = userdata;
-
-        begin(informer);
-        tick(informer);
-        finish(informer);
-        return 0;
-}
-
-static int on_soon(sd_event_source *source, void *userdata)
-{
-        struct lkg_informer *informer = userdata;
         bool fetch = informer->fetch, anew = informer->anew;
 
         begin(informer);
@@ -364,7 +353,7 @@ void lkg_informer_fetch(struct lkg_informer *informer, bool anew)
 {
         informer->fetch = true;
         informer->anew |= anew;
-        lkg_remote_soon(informer->soon);
+        lkg_remote_arm(informer->timer, 0);
 }
 
 /* ---- beginning ---- */
@@ -389,8 +378,7 @@ struct lkg_informer *lkg_informer_new(const struct lkg_informer_options *options
         lkg_follow_begin(&informer->follow, options->poll_interval_ns, lkg_boottime_ns());
         set_limits(&informer->follow, options);
         informer->timer = lkg_remote_timer(options->event, 0, on_timer, informer);
-        informer->soon = lkg_remote_defer(options->event, on_soon, informer);
-        lkg_remote_soon(informer->soon);
+        lkg_remote_arm(informer->timer, 0);
         return informer;
 }
 

@@ -19,7 +19,7 @@ struct condition {
 struct lkg_reporter {
         struct lkg_reporter_options options; /* without its texts */
         char *node_name, *host;
-        sd_event_source *timer, *soon;
+        sd_event_source *timer;
 
         struct condition condition;
         struct lkg_heartbeat heartbeat;
@@ -268,12 +268,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-static int on_soon(sd_event_source *source, void *userdata)
-{
-        pump(userdata);
-        return 0;
-}
-
 /* ---- requests of the caller ---- */
 
 void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
@@ -289,7 +283,7 @@ void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
         lkg_text_copy(reporter->uid, sizeof(reporter->uid), uid);
         if (uid[0])
                 lkg_text_copy(reporter->last_uid, sizeof(reporter->last_uid), uid);
-        lkg_remote_soon(reporter->soon);
+        lkg_remote_arm(reporter->timer, 0);
 }
 
 void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition)
@@ -310,7 +304,7 @@ void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_
         if (can_wait)
                 return;
         lkg_heartbeat_changed(&reporter->heartbeat, lkg_boottime_ns());
-        lkg_remote_soon(reporter->soon);
+        lkg_remote_arm(reporter->timer, 0);
 }
 
 void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char *reason, const char *message)
@@ -318,7 +312,7 @@ void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char 
         if (!reporter->options.events)
                 return;
         lkg_outbox_add(&reporter->outbox, warning, reason, message, lkg_boottime_ns(), lkg_realtime_ns());
-        lkg_remote_soon(reporter->soon);
+        lkg_remote_arm(reporter->timer, 0);
 }
 
 /*
@@ -341,7 +335,7 @@ void lkg_reporter_kick(struct lkg_reporter *reporter)
         lkg_heartbeat_kick(&reporter->heartbeat, lkg_boottime_ns());
         reporter->events_backoff = (struct lkg_backoff){ 0 };
         reporter->events_at_ns = 0;
-        lkg_remote_soon(reporter->soon);
+        lkg_remote_arm(reporter->timer, 0);
 }
 
 /* ---- creating and freeing ---- */
@@ -353,7 +347,6 @@ struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter)
         lkg_call_cancel(reporter->patch);
         lkg_call_cancel(reporter->post);
         sd_event_source_disable_unref(reporter->timer);
-        sd_event_source_disable_unref(reporter->soon);
         free(reporter->node_name);
         free(reporter->host);
         free(reporter);
@@ -368,7 +361,6 @@ struct lkg_reporter *lkg_reporter_new(const struct lkg_reporter_options *options
         reporter->node_name = lkg_copy(options->node_name);
         reporter->host = lkg_copy(options->host);
         reporter->timer = lkg_remote_timer(options->event, 0, on_timer, reporter);
-        reporter->soon = lkg_remote_defer(options->event, on_soon, reporter);
-        lkg_remote_soon(reporter->soon);
+        lkg_remote_arm(reporter->timer, 0);
         return reporter;
 }

@@ -226,16 +226,13 @@ bool lkg_credential_is_node(const struct lkg_credential *credential, const char 
 #define LKG_REMOTE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
 
 /**
- * lkg_remote_timer(), lkg_remote_defer() - an event source of that priority, which is off. Timers go by CLOCK_BOOTTIME. If there can be
- * none, that is like no memory: see lkg_no_memory().
+ * lkg_remote_timer() - an event source of that priority, which is off. Timers go by CLOCK_BOOTTIME. If there can be none, that is
+ * like no memory: see lkg_no_memory().
  */
 sd_event_source *lkg_remote_timer(sd_event *event, uint64_t accuracy_ns, sd_event_time_handler_t fn,
                                   void *userdata);
-sd_event_source *lkg_remote_defer(sd_event *event, sd_event_handler_t fn, void *userdata);
-/** lkg_remote_arm() - set the timer; UINT64_MAX = off. NULL is fine. */
+/** lkg_remote_arm() - set the timer; 0 = the next turn of the loop; UINT64_MAX = off. NULL is fine. */
 void lkg_remote_arm(sd_event_source *timer, uint64_t at_ns);
-/** lkg_remote_soon() - the next turn of the loop does the deferred work. */
-void lkg_remote_soon(sd_event_source *defer);
 
 struct lkg_http_options {
         sd_event *event;
