@@ -364,7 +364,7 @@ static void on_written(const struct lkg_api_answer *answer, void *userdata)
         drive(keeper);
 }
 
-static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request request, struct lkg_error *err)
+static void send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request request)
 {
         const struct lkg_rollout_slot *slot = &keeper->seeker.writing;
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
@@ -372,7 +372,6 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
         struct lkg_rollout_id id = keeper->seeker.wish.id;
         struct lkg_resource resource = slot_list(keeper);
         char name[LKG_SLOT_HASH + 8];
-        int r;
 
         lkg_slot_name(slot, name);
         resource.kind = lkg_slot_format(slot_kind(keeper))->kind;
@@ -383,9 +382,7 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
                                                        keeper->seeker.wish.max_failures);
         }
         lkg_slot_write(slot_kind(keeper), slot, &id, resource.ns, &json);
-        r = lkg_need(lkg_json_write_line(&json, &body));
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "slot of a rollout");
+        (void)lkg_need(lkg_json_write_line(&json, &body));
         keeper->call = lkg_client_send(
                 keeper->api->client,
                 &(struct lkg_request){ .verb = request == LKG_SLOT_UPDATE ? "update" : "create",
@@ -395,7 +392,6 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
                                        .size = body.size,
                                        .done = on_written,
                                        .userdata = keeper });
-        return 0;
 }
 
 /* ---- the next step ---- */
@@ -441,8 +437,6 @@ static void drive(struct lkg_slot_keeper *keeper)
 {
         uint64_t due_ns = UINT64_MAX, now_ns = lkg_boottime_ns();
         enum lkg_slot_request request = LKG_SLOT_NOTHING;
-        struct lkg_error err = { 0 };
-        int r = 0;
 
         if (!keeper->call && now_ns >= keeper->watch_at_ns) {
                 follow_wish(keeper);
@@ -453,12 +447,7 @@ static void drive(struct lkg_slot_keeper *keeper)
         if (request == LKG_SLOT_LIST)
                 begin_list(keeper);
         else if (request != LKG_SLOT_NOTHING)
-                r = send_slot(keeper, request, &err);
-        if (r < 0) {
-                lkg_log_error("cannot ask for a slot of the rollout, trying again: %s", err.message);
-                lkg_seeker_answered(&keeper->seeker, LKG_SLOT_UNCLEAR, NULL, now());
-                due_ns = lkg_boottime_ns() + LKG_BACKOFF_FIRST_NS;
-        }
+                send_slot(keeper, request);
         if (!keeper->watch && *keeper->position && *keeper->uid && keeper->seeker.in_contact)
                 start_watch(keeper);
         arm(keeper, due_ns);
@@ -469,8 +458,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_slot_keeper *keeper = userdata;
 
-        (void)source;
-        (void)usec;
         if (keeper->watch && lkg_boottime_ns() >= keeper->heard_ns + SILENCE_NS) {
                 keeper->watch = lkg_call_abandon(keeper->watch);
                 lose_watch(keeper);

@@ -41,16 +41,6 @@ static void note_seen(struct lkg_remote_file *file)
         file->had_one = file->here = true;
 }
 
-/* Without ASCII's white space at both ends. */
-static struct lkg_span trim(struct lkg_span text)
-{
-        while (text.size > 0 && memchr(" \t\r\n", text.data[text.size - 1], 4))
-                text.size--;
-        while (text.size > 0 && memchr(" \t\r\n", *text.data, 4))
-                text = lkg_span(text.data + 1, text.size - 1);
-        return text;
-}
-
 static int check_allowed(const struct lkg_places *places, const struct lkg_configmap *configmap,
                          struct lkg_error *err)
 {
@@ -79,7 +69,7 @@ static enum lkg_remote_file_says understand(struct lkg_places *places, const cha
                                                    .from_file = true };
         struct lkg_remote_file *file = &places->file;
         LKG_CLEANUP(lkg_freep) char *why = NULL;
-        const struct lkg_span word = trim(lkg_span(text, size));
+        const struct lkg_span word = lkg_span_trim(lkg_span(text, size));
 
         if (lkg_span_is(word, LOCAL_TEXT)) {
                 note_seen(file);

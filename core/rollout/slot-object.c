@@ -277,7 +277,7 @@ static void put_text(struct lkg_json *json, const char *prefix, const char *fiel
         char name[NAME_MAX_SIZE];
 
         (void)snprintf(name, sizeof(name), "%s%s", prefix, field);
-        lkg_json_text(json, name, text);
+        lkg_json_foreign(json, name, text); /* the reason of a failure may be cut inside a character */
 }
 
 static void put_number(struct lkg_json *json, const char *prefix, const char *field, unsigned value)
