@@ -182,13 +182,10 @@ static int on_data(const char *data, size_t size, void *userdata)
 
         keeper->heard_ns = lkg_boottime_ns();
         r = lkg_watch_stream_feed(&keeper->stream, data, size, on_event, keeper, &err);
-        if (r < 0) {
+        if (r < 0)
                 lose_watch(keeper);
-                drive(keeper);
-                return -ECANCELED;
-        }
         drive(keeper);
-        return keeper->watch ? 0 : -ECANCELED;
+        return r == 0 && keeper->watch ? 0 : -ECANCELED;
 }
 
 /* The server ends a watch as announced: nothing was missed, the next one begins where it ended. */

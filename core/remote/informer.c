@@ -227,47 +227,29 @@ static void break_by_server(struct lkg_informer *informer, const struct lkg_valu
         break_watch(informer, lkg_object_says_gone(status) ? LKG_API_GONE : LKG_API_BUSY, words);
 }
 
-static int take_bookmark(struct lkg_informer *informer, const struct lkg_value *object, unsigned *ret,
-                         struct lkg_error *err)
-{
-        char version[LKG_IDENTIFIER_MAX + 1];
-        int r = lkg_object_read_version(object, "the watch sent", version, err);
-
-        if (r == 0)
-                *ret = lkg_follow_bookmark(&informer->follow, version, now());
-        return r;
-}
-
-static int take_change(struct lkg_informer *informer, const struct lkg_watch_event *event, unsigned *ret,
-                       struct lkg_error *err)
-{
-        struct lkg_object_id id;
-        int r = lkg_object_read(event->object, &informer->options.resource, "the watch sent", &id, err);
-
-        if (r == 0)
-                *ret = lkg_follow_event(&informer->follow, event->type, &id, now());
-        return r;
-}
-
 /* Return: -ECANCELED if that watch has ended; another one may have begun. */
 static int on_event(const struct lkg_watch_event *event, void *userdata)
 {
         struct lkg_informer *informer = userdata;
+        bool bookmark = event->type == LKG_EVENT_BOOKMARK;
+        static const char what[] = "the watch sent";
         struct lkg_error err = { 0 };
-        unsigned todo = 0;
-        int r;
+        struct lkg_object_id id;
+        unsigned todo;
 
         if (event->type == LKG_EVENT_ERROR) {
                 break_by_server(informer, event->object);
                 return -ECANCELED;
         }
-        r = event->type == LKG_EVENT_BOOKMARK ? take_bookmark(informer, event->object, &todo, &err)
-                                              : take_change(informer, event, &todo, &err);
-        if (r < 0)
+        if ((bookmark ? lkg_object_read_version(event->object, what, id.version, &err)
+                      : lkg_object_read(event->object, &informer->options.resource, what, &id, &err)) < 0) {
                 break_watch(informer, LKG_API_INVALID, err.message);
-        else
-                carry_out(informer, todo, event->object, "");
-        return r < 0 || todo & LKG_FOLLOW_END_WATCH || !informer->watch ? -ECANCELED : 0;
+                return -ECANCELED;
+        }
+        todo = bookmark ? lkg_follow_bookmark(&informer->follow, id.version, now())
+                        : lkg_follow_event(&informer->follow, event->type, &id, now());
+        carry_out(informer, todo, event->object, "");
+        return todo & LKG_FOLLOW_END_WATCH || !informer->watch ? -ECANCELED : 0;
 }
 
 static enum lkg_api_status status_of(int r)

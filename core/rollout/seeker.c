@@ -517,11 +517,15 @@ static bool choose(const struct lkg_seeker *seeker, uint32_t random, unsigned *r
         return choose_below(seeker, last + 1, random, ret_index);
 }
 
-static struct lkg_rollout_slot taken(const struct lkg_seeker *seeker, unsigned index, uint64_t wall_ns)
+/* Carrier sensing: wait a random time, until @when_ns, and give up when somebody else was faster. */
+static enum lkg_slot_request take_slot(struct lkg_seeker *seeker, unsigned index, uint64_t *when_ns,
+                                       struct lkg_seeker_moment at, uint64_t *due_ns)
 {
         const struct lkg_rollout_slot *known = lkg_ledger_find(&seeker->ledger, seeker->wish.id.hash, index);
         struct lkg_rollout_slot slot = known ? *known : (struct lkg_rollout_slot){ .index = index };
 
+        if (!has_come(when_ns, window(seeker), at, due_ns))
+                return LKG_SLOT_NOTHING;
         set_text(slot.uid, sizeof(slot.uid), seeker->wish.id.uid);
         set_text(slot.key, sizeof(slot.key), seeker->wish.id.key);
         set_text(slot.hash, sizeof(slot.hash), seeker->wish.id.hash);
@@ -530,12 +534,12 @@ static struct lkg_rollout_slot taken(const struct lkg_seeker *seeker, unsigned i
         set_text(slot.node, sizeof(slot.node), seeker->node);
         set_text(slot.node_uid, sizeof(slot.node_uid), seeker->node_uid);
         slot.state = LKG_SLOT_HELD;
-        slot.since_ns = slot.renewed_ns = wall_ns;
+        slot.since_ns = slot.renewed_ns = at.wall_ns;
         slot.patience_ns =
                 earlier(seeker->wish.duration_ns, LKG_SLOT_PATIENCE_MAX - LKG_SLOT_PATIENCE_MORE) +
                 LKG_SLOT_PATIENCE_MORE;
         *slot.reason = '\0';
-        return slot;
+        return write_slot(seeker, &slot, /* taking= */ true);
 }
 
 static bool has_failed_here(const struct lkg_seeker *seeker)
@@ -557,7 +561,6 @@ static enum lkg_slot_request reclaim(struct lkg_seeker *seeker, struct lkg_seeke
                                      uint64_t *due_ns)
 {
         char reason[LKG_SLOT_REASON_MAX];
-        struct lkg_rollout_slot slot;
         unsigned index = 0;
 
         if (!seeker->wish.max_in_trial || seeker->postponed || seeker->ledger.too_many || my_slot(seeker) ||
@@ -568,26 +571,18 @@ static enum lkg_slot_request reclaim(struct lkg_seeker *seeker, struct lkg_seeke
                 seeker->reclaim_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
-        if (!has_come(&seeker->reclaim_at_ns, window(seeker), at, due_ns))
-                return LKG_SLOT_NOTHING;
-        slot = taken(seeker, index, at.wall_ns);
-        return write_slot(seeker, &slot, /* taking= */ true);
+        return take_slot(seeker, index, &seeker->reclaim_at_ns, at, due_ns);
 }
 
-/* Carrier sensing: wait a random time, and give up when somebody else was faster. */
 static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_moment at, uint64_t *due_ns)
 {
-        struct lkg_rollout_slot slot;
         unsigned index = 0;
 
         if (!seeker->wish.any || !seeker->hears || my_slot(seeker) || !choose(seeker, at.random, &index)) {
                 seeker->take_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
-        if (!has_come(&seeker->take_at_ns, window(seeker), at, due_ns))
-                return LKG_SLOT_NOTHING;
-        slot = taken(seeker, index, at.wall_ns);
-        return write_slot(seeker, &slot, true);
+        return take_slot(seeker, index, &seeker->take_at_ns, at, due_ns);
 }
 
 /* For how long may a holder say nothing, before it is asked, and then before it has vanished? */
@@ -677,9 +672,7 @@ static enum lkg_slot_request collect(struct lkg_seeker *seeker, struct lkg_seeke
         const struct lkg_rollout_slot *old = seeker->wish.newest ? find_old(seeker, at.now_ns) : NULL;
         struct lkg_rollout_slot slot;
 
-        if (!old)
-                return LKG_SLOT_NOTHING;
-        if (!has_come(&seeker->collect_at_ns, LKG_SLOT_COLLECT_NS, at, due_ns))
+        if (!old || !has_come(&seeker->collect_at_ns, LKG_SLOT_COLLECT_NS, at, due_ns))
                 return LKG_SLOT_NOTHING;
         seeker->collect_at_ns = at.now_ns + LKG_SLOT_COLLECT_NS;
         slot = *old;
@@ -713,11 +706,6 @@ enum lkg_slot_request lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seek
 }
 
 /* ---- the verdict ---- */
-
-static bool is_refused_for_sure(const struct lkg_seeker *seeker)
-{
-        return seeker->n_refusals >= LKG_SLOT_REFUSALS_SURE;
-}
 
 bool lkg_rollout_lets_go(enum lkg_slot_verdict verdict, bool prefer)
 {
@@ -758,7 +746,7 @@ enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, uint64
                 return LKG_SLOT_GRANTED;
         if (seeker->refused_request != LKG_SLOT_NOTHING) {
                 (void)snprintf(ret_words, 256, "waiting for a rollout slot: a permission is missing");
-                return is_refused_for_sure(seeker) ? LKG_SLOT_REFUSED : LKG_SLOT_DOUBTED;
+                return seeker->n_refusals >= LKG_SLOT_REFUSALS_SURE ? LKG_SLOT_REFUSED : LKG_SLOT_DOUBTED;
         }
         if (!seeker->in_contact) {
                 (void)snprintf(ret_words, 256,
