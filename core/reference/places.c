@@ -314,28 +314,20 @@ static void follow_saying(struct lkg_places *places, const struct lkg_places_kno
 {
         struct lkg_apiserver *api = places->apiserver;
 
-        switch (saying->says) {
-        case LKG_SAYS_REFERENCE:
+        if (saying->says == LKG_SAYS_REFERENCE) {
                 follow_configmap(places, known, &saying->reference, ret);
                 return;
-        case LKG_SAYS_UNKNOWN: /* the object stays followed, because it may be named again, unless it is no longer allowed */
-                if (api->has_reference && !lkg_places_allow(places, api->reference.ns, api->reference.name))
-                        lkg_apiserver_unfollow(api);
-                say(ret, LKG_PLACES_UNKNOWN, saying->fault);
-                return;
-        case LKG_SAYS_INVALID:
-                lkg_apiserver_unfollow(api);
-                say(ret, LKG_PLACES_UNKNOWN, saying->fault);
-                return;
-        case LKG_SAYS_NOTHING:
-                lkg_apiserver_unfollow(api);
-                follow_nothing(api, known, ret);
-                return;
-        case LKG_SAYS_LOCAL:
-                lkg_apiserver_unfollow(api);
-                ret->says = LKG_PLACES_LOCAL;
-                return;
         }
+        /* While it is not known, the object stays followed, because it may be named again, unless it is no longer allowed. */
+        if (saying->says != LKG_SAYS_UNKNOWN ||
+            (api->has_reference && !lkg_places_allow(places, api->reference.ns, api->reference.name)))
+                lkg_apiserver_unfollow(api);
+        if (saying->says == LKG_SAYS_NOTHING)
+                follow_nothing(api, known, ret);
+        else if (saying->says == LKG_SAYS_LOCAL)
+                ret->says = LKG_PLACES_LOCAL;
+        else
+                say(ret, LKG_PLACES_UNKNOWN, saying->fault);
 }
 
 static void ask_places(struct lkg_places *places, const struct lkg_places_known *known,

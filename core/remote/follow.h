@@ -17,9 +17,8 @@
 
 #define LKG_FOLLOW_IDLE_NS (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
 #define LKG_FOLLOW_HALF_NS (30 * LKG_NSEC_PER_SEC)  /* from the beginning of an event to its end */
-#define LKG_FOLLOW_QUIET_NS \
-        (10 *               \
-         LKG_NSEC_PER_SEC) /* balancers end connections that are quiet for longer, mostly 30 s to some minutes */
+/* balancers end connections that are quiet for longer, mostly 30 s to some minutes */
+#define LKG_FOLLOW_QUIET_NS      (10 * LKG_NSEC_PER_SEC)
 #define LKG_FOLLOW_SHORT_NS      LKG_NSEC_PER_SEC /* a watch shorter than that is suspicious */
 #define LKG_FOLLOW_POLL_PERCENT  25u
 #define LKG_FOLLOW_POLLS         10u  /* so many reads between two attempts to watch */

@@ -68,14 +68,19 @@ static bool is_of_wish(const struct lkg_seeker *seeker, const struct lkg_rollout
         return strcmp(slot->hash, seeker->wish.id.hash) == 0;
 }
 
-/* The first of mine for what is wanted: after an unclear answer there may be two. */
-static const struct lkg_rollout_slot *my_slot(const struct lkg_seeker *seeker)
+/* The first of mine, of any rollout of the ConfigMap or of what is wanted: after an unclear answer there may be two. */
+static const struct lkg_rollout_slot *find_mine(const struct lkg_seeker *seeker, bool any_rollout)
 {
         for (size_t i = 0; i < seeker->ledger.n_items; i++)
-                if (is_of_wish(seeker, &seeker->ledger.items[i]) &&
+                if ((any_rollout || is_of_wish(seeker, &seeker->ledger.items[i])) &&
                     is_mine(seeker, &seeker->ledger.items[i]))
                         return &seeker->ledger.items[i];
         return NULL;
+}
+
+static const struct lkg_rollout_slot *my_slot(const struct lkg_seeker *seeker)
+{
+        return find_mine(seeker, /* any_rollout= */ false);
 }
 
 int lkg_seeker_own(const struct lkg_seeker *seeker)
@@ -109,20 +114,11 @@ void lkg_seeker_deinit(struct lkg_seeker *seeker)
         lkg_ledger_deinit(&seeker->ledger);
 }
 
-/* Of any rollout of the ConfigMap. */
-static bool holds_any(const struct lkg_seeker *seeker)
-{
-        for (size_t i = 0; i < seeker->ledger.n_items; i++)
-                if (is_mine(seeker, &seeker->ledger.items[i]))
-                        return true;
-        return false;
-}
-
 /* Does it hold a slot, or may it be about to get one? */
 static bool has_any(const struct lkg_seeker *seeker)
 {
         return seeker->under_way == LKG_SLOT_CREATE || seeker->under_way == LKG_SLOT_UPDATE ||
-               holds_any(seeker);
+               find_mine(seeker, /* any_rollout= */ true);
 }
 
 void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish)
@@ -308,7 +304,7 @@ static uint64_t refused_for(struct lkg_seeker *seeker, uint32_t random)
 
         if (seeker->n_refusals < UINT_MAX)
                 seeker->n_refusals++;
-        ns = earlier(ns, holds_any(seeker) ? REFUSED_HELD_NS : REFUSED_NS);
+        ns = earlier(ns, find_mine(seeker, true) ? REFUSED_HELD_NS : REFUSED_NS);
         return ns / 2 + part_of(ns, random);
 }
 
