@@ -84,12 +84,10 @@ static const char *judge(const struct lkg_value *doc, const char *api_version, s
         ends = text_in(status, "expirationTimestamp");
         if (text_in(status, "token") && !token)
                 return "the token in its output has white space or control characters";
-        if (!token && !(certificate && key))
-                return certificate || key
-                               ? "its output has only one of clientCertificateData and clientKeyData"
-                               : "its output has neither a token nor a certificate";
         if (!certificate != !key)
                 return "its output has only one of clientCertificateData and clientKeyData";
+        if (!token && !certificate)
+                return "its output has neither a token nor a certificate";
         if (certificate && lkg_certificate_key(certificate, key) != LKG_KEY_FITS)
                 return "certificate and key in its output do not belong together, or are no PEM";
         if (ends && lkg_parse_rfc3339(ends, &ret->expires_ns) < 0)

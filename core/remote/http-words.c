@@ -65,17 +65,14 @@ uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns)
         for (i = 0; i < span.size && span.data[i] >= '0' && span.data[i] <= '9'; i++)
                 seconds = seconds > LKG_RETRY_AFTER_MAX_NS ? seconds
                                                            : 10 * seconds + (uint64_t)(span.data[i] - '0');
-        if (i > 0 && i == span.size)
-                return seconds > LKG_RETRY_AFTER_MAX_NS / LKG_NSEC_PER_SEC ? LKG_RETRY_AFTER_MAX_NS
-                                                                           : seconds * LKG_NSEC_PER_SEC;
-        /* A date begins with the name of a day; curl would also accept many other texts as a date. */
-        if (i > 0 || span.size == 0 || span.size >= sizeof(date))
-                return 0;
-        *(char *)mempcpy(date, span.data, span.size) = '\0';
-        at = lkg_curl.getdate(date, NULL);
-        if (at < 0 || (uint64_t)at <= now_ns / LKG_NSEC_PER_SEC)
-                return 0;
-        seconds = (uint64_t)at - now_ns / LKG_NSEC_PER_SEC;
+        if (i == 0 && span.size > 0 && span.size < sizeof(date)) {
+                *(char *)mempcpy(date, span.data, span.size) = '\0';
+                at = lkg_curl.getdate(date, NULL);
+                if (at > 0 && (uint64_t)at > now_ns / LKG_NSEC_PER_SEC)
+                        seconds = (uint64_t)at - now_ns / LKG_NSEC_PER_SEC;
+        } else if (i < span.size) {
+                return 0; /* a date begins with the name of a day; curl would also accept many other texts as one */
+        }
         return seconds > LKG_RETRY_AFTER_MAX_NS / LKG_NSEC_PER_SEC ? LKG_RETRY_AFTER_MAX_NS
                                                                    : seconds * LKG_NSEC_PER_SEC;
 }

@@ -214,20 +214,9 @@ static void take_text(struct lkg_reader *r, const struct lkg_section *s, const s
 
 static bool is_empty(const struct lkg_value *value)
 {
-        switch (lkg_value_type(value)) {
-        case LKG_NULL:
-                return true;
-        case LKG_LIST:
-        case LKG_MAP:
+        if (lkg_is_type(value, LKG_LIST) || lkg_is_type(value, LKG_MAP))
                 return lkg_value_size(value) == 0;
-        case LKG_STRING:
-                return *lkg_value_text(value, NULL) == '\0';
-        case LKG_BOOL:
-        case LKG_NUMBER:
-        case _LKG_TYPE_MAX:
-                break;
-        }
-        return false;
+        return lkg_is_type(value, LKG_STRING) && *lkg_value_text(value, NULL) == '\0';
 }
 
 static bool read_bool(struct lkg_reader *r, const struct lkg_section *s, const char *name)
