@@ -54,7 +54,7 @@ static int check_name(const struct lkg_value *metadata, const char *name, struct
 }
 
 /* @code: result of reading the field. */
-static void say(int code, const struct lkg_error *why, struct lkg_saying *ret)
+static void say_why(int code, const struct lkg_error *why, struct lkg_saying *ret)
 {
         if (code < 0) {
                 ret->says = LKG_SAYS_INVALID;
@@ -84,11 +84,11 @@ static void read_annotation(const struct lkg_value *metadata, struct lkg_saying 
                                        value ? "annotation " LKG_ANNOTATION_CONFIG_SOURCE
                                              : "metadata.annotations",
                                        lkg_type_name(lkg_value_type(wrong)), value ? "text" : "a map");
-                say(r, &why, ret);
+                say_why(r, &why, ret);
                 return;
         }
         text = lkg_value_text(value, &size);
-        say(lkg_reference_from_text(text, size, &ret->reference, &why), &why, ret);
+        say_why(lkg_reference_from_text(text, size, &ret->reference, &why), &why, ret);
 }
 
 static void read_spec(const struct lkg_value *object, struct lkg_saying *ret)
@@ -97,7 +97,7 @@ static void read_spec(const struct lkg_value *object, struct lkg_saying *ret)
         struct lkg_error why = { 0 };
 
         if (source)
-                say(lkg_reference_from_node_source(source, &ret->reference, &why), &why, ret);
+                say_why(lkg_reference_from_node_source(source, &ret->reference, &why), &why, ret);
 }
 
 /* The reason becomes a part of conditions and Events, so it must be what the API asks for: one word. */

@@ -70,7 +70,7 @@ void lkg_places_open(struct lkg_places *places, bool wanted, bool fresh)
 
 /* ---- the answer ---- */
 
-static void say(struct lkg_places_answer *ret, enum lkg_places_says says, const char *words)
+static void say_place(struct lkg_places_answer *ret, enum lkg_places_says says, const char *words)
 {
         ret->says = says;
         (void)snprintf(ret->words, sizeof(ret->words), "%.511s", words);
@@ -105,10 +105,10 @@ static void look_at_file(struct lkg_places *places, const struct lkg_places_know
         }
         switch (says) {
         case LKG_FILE_SAYS_NOTHING:
-                say(ret, LKG_PLACES_UNKNOWN, "no reference yet");
+                say_place(ret, LKG_PLACES_UNKNOWN, "no reference yet");
                 break;
         case LKG_FILE_SAYS_UNCLEAR:
-                say(ret, LKG_PLACES_UNKNOWN, err.message);
+                say_place(ret, LKG_PLACES_UNKNOWN, err.message);
                 break;
         case LKG_FILE_SAYS_LOCAL:
                 ret->says = LKG_PLACES_LOCAL;
@@ -131,11 +131,11 @@ static bool would_lose_limits(const struct lkg_rollout *rollout, struct lkg_plac
         if (!rollout)
                 return false;
         if (rollout->state == LKG_ROLLOUT_UNCLEAR)
-                say(ret, LKG_PLACES_UNKNOWN, rollout->words);
+                say_place(ret, LKG_PLACES_UNKNOWN, rollout->words);
         else if (!rollout->limits.max_in_trial)
-                say(ret, LKG_PLACES_WAITING,
-                    "annotation " LKG_ANNOTATION_IN_TRIAL
-                    " is gone, its last value counts for this content");
+                say_place(ret, LKG_PLACES_WAITING,
+                          "annotation " LKG_ANNOTATION_IN_TRIAL
+                          " is gone, its last value counts for this content");
         return rollout->state == LKG_ROLLOUT_UNCLEAR || !rollout->limits.max_in_trial;
 }
 
@@ -152,11 +152,11 @@ static bool is_held_back(struct lkg_apiserver *api, const struct lkg_places_know
             lkg_config_source_same_content(known->assigned, &ret->source))
                 return known->waits_for_slot && would_lose_limits(rollout, ret);
         if (!rollout)
-                say(ret, LKG_PLACES_WAITING, "waiting for the rollout: the Node was not read yet");
+                say_place(ret, LKG_PLACES_WAITING, "waiting for the rollout: the Node was not read yet");
         else if (rollout->state == LKG_ROLLOUT_UNCLEAR)
-                say(ret, LKG_PLACES_UNKNOWN, rollout->words);
+                say_place(ret, LKG_PLACES_UNKNOWN, rollout->words);
         else if (rollout->state != LKG_ROLLOUT_GO)
-                say(ret, LKG_PLACES_WAITING, rollout->words);
+                say_place(ret, LKG_PLACES_WAITING, rollout->words);
         return !rollout || rollout->state != LKG_ROLLOUT_GO;
 }
 
@@ -212,11 +212,11 @@ static void follow_configmap(struct lkg_places *places, const struct lkg_places_
         lkg_apiserver_follow(api, reference);
         configmap = lkg_apiserver_configmap(api, lkg_boottime_ns(), fault);
         if (!configmap) {
-                say(ret, LKG_PLACES_UNKNOWN, fault);
+                say_place(ret, LKG_PLACES_UNKNOWN, fault);
                 return;
         }
         if (lkg_configmap_resolve(configmap, reference, &ret->source, &err) < 0) {
-                say(ret, LKG_PLACES_UNKNOWN, err.message);
+                say_place(ret, LKG_PLACES_UNKNOWN, err.message);
                 return;
         }
         api->newest = ret->source;
@@ -327,7 +327,7 @@ static void follow_saying(struct lkg_places *places, const struct lkg_places_kno
         else if (saying->says == LKG_SAYS_LOCAL)
                 ret->says = LKG_PLACES_LOCAL;
         else
-                say(ret, LKG_PLACES_UNKNOWN, saying->fault);
+                say_place(ret, LKG_PLACES_UNKNOWN, saying->fault);
 }
 
 static void ask_places(struct lkg_places *places, const struct lkg_places_known *known,
@@ -348,7 +348,7 @@ static void ask_places(struct lkg_places *places, const struct lkg_places_known 
         if (places->apiserver)
                 lkg_apiserver_unfollow(places->apiserver);
         if (!any)
-                say(ret, LKG_PLACES_UNKNOWN, "no reference yet");
+                say_place(ret, LKG_PLACES_UNKNOWN, "no reference yet");
         else if (before != LKG_PLACE_FILE)
                 places->file.known = false; /* it may have changed meanwhile */
 }

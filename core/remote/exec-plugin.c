@@ -247,7 +247,7 @@ static int give_up(int code, const char *why)
 }
 
 /* Reports the first error; all errors are logged. */
-static int refuse(const struct lkg_report *report)
+static int refuse_plugin(const struct lkg_report *report)
 {
         const char *why = "the kubeconfig cannot be used";
 
@@ -336,7 +336,7 @@ int lkg_exec_credential(const struct lkg_credential_options *options, bool enabl
                 return give_up(EX_IOERR, "the source directory cannot be opened");
         r = lkg_credential_load(options, &k, &report);
         if (r == -EBADMSG)
-                return refuse(&report);
+                return refuse_plugin(&report);
         if (r < 0)
                 return give_up(r == -ENOENT ? EX_CONFIG : EX_SOFTWARE,
                                r == -ENOENT ? "there is no kubeconfig" : strerror(-r));

@@ -342,8 +342,8 @@ static void done(struct lkg_follow *follow, struct lkg_moment at)
         if (!lasted && !(follow->open && follow->heard))
                 read_after_failure(follow, LKG_API_UNREACHABLE, 0, at);
         else
-                follow->watch_at_ns =
-                        lasted ? at.now_ns : follow->opened_ns + LKG_FOLLOW_SHORT_NS; /* never in a circle */
+                /* never in a circle */
+                follow->watch_at_ns = lasted ? at.now_ns : follow->opened_ns + LKG_FOLLOW_SHORT_NS;
 }
 
 unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status, struct lkg_moment at)

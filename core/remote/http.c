@@ -328,8 +328,8 @@ static void configure(struct lkg_http_pool *pool)
 
 static void pool_free(struct lkg_http_pool *pool)
 {
-        (void)lkg_curl.multi_cleanup(
-                pool->multi); /* takes back its descriptors, so the timer goes after it */
+        /* takes back its descriptors, so the timer goes after it */
+        (void)lkg_curl.multi_cleanup(pool->multi);
         sd_event_source_disable_unref(pool->timer);
         free(pool);
 }

@@ -97,7 +97,7 @@ void lkg_condition_body(const struct lkg_node_condition *condition, uint64_t wal
 
 /* ---- events ---- */
 
-static struct lkg_node_event *find(struct lkg_outbox *outbox, const struct lkg_node_event *event)
+static struct lkg_node_event *find_event(struct lkg_outbox *outbox, const struct lkg_node_event *event)
 {
         for (struct lkg_node_event *e = outbox->events; e < outbox->events + LKG_OUTBOX_EVENTS; e++)
                 if ((e->told || e->waits) && e->warning == event->warning &&
@@ -155,7 +155,7 @@ void lkg_outbox_add(struct lkg_outbox *outbox, bool warning, const char *reason,
 
         lkg_text_copy(event.reason, sizeof(event.reason), reason);
         lkg_text_copy(event.message, sizeof(event.message), message);
-        same = find(outbox, &event);
+        same = find_event(outbox, &event);
         token = (same && same->waits && same != outbox->sending) ||
                 lkg_bucket_take(&outbox->bucket, &rate, now_ns) == 0;
         if (!same && token) {

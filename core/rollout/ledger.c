@@ -28,7 +28,7 @@ static size_t place(const struct lkg_ledger *ledger, const char *hash, unsigned 
         return low;
 }
 
-static struct lkg_rollout_slot *find(const struct lkg_ledger *ledger, const char *hash, unsigned index)
+static struct lkg_rollout_slot *find_slot(const struct lkg_ledger *ledger, const char *hash, unsigned index)
 {
         size_t at = place(ledger, hash, index);
 
@@ -39,7 +39,7 @@ static struct lkg_rollout_slot *find(const struct lkg_ledger *ledger, const char
 const struct lkg_rollout_slot *lkg_ledger_find(const struct lkg_ledger *ledger, const char *hash,
                                                unsigned index)
 {
-        return find(ledger, hash, index);
+        return find_slot(ledger, hash, index);
 }
 
 static void remove_at(struct lkg_ledger *ledger, size_t at)
@@ -80,7 +80,7 @@ static struct lkg_rollout_slot *insert(struct lkg_ledger *ledger, const struct l
 void lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, const char *list_version,
                     uint64_t now_ns)
 {
-        struct lkg_rollout_slot *known = find(ledger, slot->hash, slot->index);
+        struct lkg_rollout_slot *known = find_slot(ledger, slot->hash, slot->index);
         uint64_t seen_ns, known_ns;
         bool same;
 
@@ -104,7 +104,7 @@ void lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *sl
 
 void lkg_ledger_remove(struct lkg_ledger *ledger, const char *hash, unsigned index)
 {
-        const struct lkg_rollout_slot *known = find(ledger, hash, index);
+        const struct lkg_rollout_slot *known = find_slot(ledger, hash, index);
 
         if (known)
                 remove_at(ledger, (size_t)(known - ledger->items));

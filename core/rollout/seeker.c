@@ -249,8 +249,8 @@ void lkg_seeker_forget(struct lkg_seeker *seeker)
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
 {
         seeker->in_contact = seeker->hears = false;
-        seeker->granted =
-                false; /* others may fail, or take the slot for abandoned: the next list decides again */
+        /* others may fail, or take the slot for abandoned: the next list decides again */
+        seeker->granted = false;
         seeker->must_list = true;
         forgive_silence(seeker);
 }
