@@ -185,23 +185,19 @@ static void judge_candidate(struct lkg_candidate *candidate, void *userdata)
         lkg_candidate_judge(candidate, c->judges[is_over_remote(candidate)], c->names.hint);
 }
 
-static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
+static void new_stack(struct lkg_component *c, const struct lkg_component_env *env)
 {
         struct lkg_stack_config config =
                 lkg_component_stack_config(env->config, c->config, env->source_fd, env->source_path);
         const struct lkg_admission admission = lkg_component_admission(c);
-        int r;
 
         config.base_wanted = lkg_component_wanted_base(c);
         if (c->base_is_fallback)
                 config.base = "";
-        r = lkg_stack_new(&config, &c->stack, err);
-        if (r < 0)
-                return r;
+        c->stack = lkg_stack_new(&config);
         lkg_stack_set_unsettled(c->stack, lkg_is_unsettled, env->settled);
         lkg_stack_set_judge(c->stack, judge_candidate, c);
         lkg_stack_set_admission(c->stack, &admission);
-        return 0;
 }
 
 const struct lkg_config_source *lkg_component_source(const struct lkg_component *c)
@@ -338,12 +334,11 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         c->base_is_fallback = *c->config->base && *c->config->base != '/' &&
                               lkg_fallback_is_ours(env->source_fd, c->config->base);
         r = lkg_state_load_component(env->state, c->config->name, &c->state, report);
-        if (r >= 0)
+        if (r >= 0) {
                 new_judges(c);
-        if (r >= 0)
-                r = new_stack(c, env, err);
-        if (r >= 0)
+                new_stack(c, env);
                 r = lkg_history_open(env->state->fd, c->config->name, &c->history, report, err);
+        }
         if (r < 0) {
                 lkg_component_deinit(c);
                 return lkg_error_wrap(err, r, "component %s", env->config->components[index].name);

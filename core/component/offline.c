@@ -122,9 +122,8 @@ int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline 
                 layers.base = "";
         if (r >= 0)
                 r = load_remote(place, &o.remote, report, err);
-        if (r >= 0)
-                r = lkg_stack_new(&layers, &o.stack, err);
         if (r >= 0) {
+                o.stack = lkg_stack_new(&layers);
                 lkg_stack_set_judge(o.stack, judge_candidate, o.judge);
                 r = lkg_stack_refresh(o.stack, &o.candidate, err);
         }

@@ -248,7 +248,7 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_open_store() - open the durable store of dynamic configuration. Return: 0; -EBUSY, which is fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_open_dynamic() - read the store for every component that has no state yet. */
-int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
+void lkg_engine_open_dynamic(struct lkg_engine *e);
 /** lkg_engine_restore_dynamic() - set the bases that the store names, once it is known what was served: a rollback replaces that. */
 void lkg_engine_restore_dynamic(struct lkg_engine *e);
 /** lkg_engine_look_remote() - look at the reference, as far as @touched concerns them. */
@@ -279,6 +279,6 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
 /** lkg_engine_report() - report the published state of @c; does nothing for a component that follows no reference. */
 void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - apply a changed lkgfs configuration: references, scope, allowed sources. */
-int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
+void lkg_engine_reload_dynamic(struct lkg_engine *e);
 
 extern const struct lkg_server_ops lkg_engine_server_ops;

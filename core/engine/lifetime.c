@@ -92,10 +92,10 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                 e->probes = lkg_probes_new(e->event, lkg_engine_on_health, e);
                 r = lkg_engine_open_store(e, err);
         }
-        if (r >= 0)
-                r = lkg_engine_open_dynamic(e, err);
-        if (r >= 0)
+        if (r >= 0) {
+                lkg_engine_open_dynamic(e);
                 lkg_engine_build_rules(e);
+        }
         if (r >= 0 && (r = recover(e, previous)) < 0)
                 (void)lkg_error_set(err, r, NULL, "what was served before");
         lkg_publication_free(previous);
@@ -326,8 +326,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         lkg_places_set_config(e->places, next);
         free_components(old, n_old);
         lkg_config_free(old_config);
-        if (lkg_engine_reload_dynamic(e, &ignored) < 0)
-                lkg_log_error("dynamic configuration is off: %s", ignored.message);
+        lkg_engine_reload_dynamic(e);
         lkg_engine_unwatch_facts(e); /* e->sources.facts is indexed by component */
         if (lkg_engine_open_facts(e, &ignored) < 0 || lkg_engine_watch_facts(e) < 0)
                 lkg_log_error("cannot watch what is known about the components: %s", ignored.message);

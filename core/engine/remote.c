@@ -132,8 +132,9 @@ void lkg_engine_restore_dynamic(struct lkg_engine *e)
         }
 }
 
-int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
+void lkg_engine_open_dynamic(struct lkg_engine *e)
 {
+        struct lkg_error err = { 0 };
         bool fresh = !e->started &&
                      /* an engine that died is not a start of the component */
                      lkg_publisher_is_fresh(e->publisher);
@@ -144,12 +145,12 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 bool opened = !c->dynamic;
                 int r = c->dynamic ? 0
                                    : lkg_dynamic_open(&e->store, e->config, c->config, &c->dynamic,
-                                                      &e->reports.setup, err);
+                                                      &e->reports.setup, &err);
 
                 if (r < 0) {
                         lkg_report_add(&e->reports.setup, LKG_WARNING, 6013, NULL,
                                        "component %s has no memory for remote configuration: %s",
-                                       c->config->name, err->message);
+                                       c->config->name, err.message);
                         continue;
                 }
                 if (opened && lkg_component_is_remote(c, e->config) &&
@@ -159,13 +160,10 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 lkg_engine_check_pin(e, c);
         }
         lkg_engine_open_places(e, fresh);
-        return 0;
 }
 
-int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
+void lkg_engine_reload_dynamic(struct lkg_engine *e)
 {
-        int r;
-
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *c = &e->components[i];
 
@@ -181,9 +179,8 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                         *c->dynamic->desired_fault = '\0';
                 }
         }
-        r = lkg_engine_open_dynamic(e, err);
+        lkg_engine_open_dynamic(e);
         lkg_engine_restore_dynamic(e);
-        return r;
 }
 
 /* ---- trying the assigned configuration ---- */

@@ -35,7 +35,7 @@ static void found_deinit(struct lkg_found *found)
         *found = (struct lkg_found){ 0 };
 }
 
-int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret, struct lkg_error *err)
+struct lkg_stack *lkg_stack_new(const struct lkg_stack_config *config)
 {
         struct lkg_stack *stack = lkg_must(calloc(1, sizeof(*stack)));
 
@@ -53,8 +53,7 @@ int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret,
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 if (!*texts[i])
                         *texts[i] = "";
-        *ret = stack;
-        return 0;
+        return stack;
 }
 
 struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)

@@ -253,7 +253,7 @@ static inline bool lkg_node_is_content(const struct lkg_node *node)
 ssize_t lkg_node_read_content(const struct lkg_node *node, char *buf, size_t size,
                               off_t off); /* or -errno */
 #define ROOT_INDEX 1u
-int lkg_nodes_init(void);
+void lkg_nodes_init(void);
 int lkg_node_source(uint64_t parent, const char *name, int *fd, const struct stat *st,
                     struct lkg_node **ret);
 int lkg_node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,

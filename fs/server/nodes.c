@@ -413,7 +413,7 @@ void lkg_node_forget(struct lkg_node *node, uint64_t n)
 
 static void sweep_pins(void);
 
-int lkg_nodes_init(void)
+void lkg_nodes_init(void)
 {
         struct lkg_node *root = lkg_node_at(ROOT_INDEX);
         struct stat st;
@@ -451,7 +451,6 @@ int lkg_nodes_init(void)
         }
         give_back();
         sweep_pins();
-        return 0;
 }
 
 /* --- source nodes --- */

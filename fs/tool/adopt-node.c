@@ -506,9 +506,9 @@ int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret)
                 .kind = "",
                 .api_version = ""
         };
-        if (lkg_stack_new(&layers, &stack, &err) == 0)
-                lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
-        if (!stack || lkg_stack_refresh(stack, &candidate, &err) < 0) {
+        stack = lkg_stack_new(&layers);
+        lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
+        if (lkg_stack_refresh(stack, &candidate, &err) < 0) {
                 status = lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "%s", err.message);
         } else if (!candidate->doc || !candidate->effective) {
                 print_errors(look->tool, &candidate->report);

@@ -445,12 +445,11 @@ static int build(const struct lkg_tool *tool, bool refused, struct lkg_tool_sour
         r = prepare(tool, &config, sources, err);
         if (refused)
                 config.base = config.dropin_dir = config.instance = "";
-        if (r == 0)
-                r = lkg_stack_new(&config, &sources->stack, err);
-        if (r == 0)
+        if (r == 0) {
+                sources->stack = lkg_stack_new(&config);
                 set_judge(tool, sources);
-        if (r == 0)
                 r = lkg_stack_look(sources->stack, NULL, 0, err);
+        }
         if (sources->remote)
                 remote = lkg_remote_base_stack(sources->remote);
         return r < 0 ? r : lkg_stack_over(sources->stack, &remote, &sources->candidate, err);

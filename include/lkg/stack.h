@@ -148,7 +148,7 @@ struct lkg_candidate {
 
 struct lkg_stack;
 
-int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret, struct lkg_error *err);
+struct lkg_stack *lkg_stack_new(const struct lkg_stack_config *config);
 struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
 /**
  * lkg_stack_rest() - close the layer file that was read last.

@@ -47,11 +47,9 @@ static void start(struct bench *b, int source_fd)
                 .api_version = "",
         };
         struct lkg_judge_config judge = { .host = { .cgroup = 2 }, .lint = true };
-        struct lkg_error err = { 0 };
 
         b->judge = lkg_judge_new(&judge);
-        if (lkg_stack_new(&config, &b->stack, &err) < 0)
-                give_up("stack: %s", err.message);
+        b->stack = lkg_stack_new(&config);
         lkg_stack_set_judge(b->stack, lkg_judge_candidate, b->judge);
 }
 

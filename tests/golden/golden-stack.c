@@ -94,8 +94,8 @@ int main(int argc, char **argv)
                 }
         }
         config.source_fd = argc > 1 ? open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
-        if (config.source_fd < 0 || lkg_stack_new(&config, &stack, &err) < 0 ||
-            lkg_stack_refresh(stack, &candidate, &err) < 0) {
+        stack = lkg_stack_new(&config);
+        if (config.source_fd < 0 || lkg_stack_refresh(stack, &candidate, &err) < 0) {
                 (void)fprintf(stderr, "%s\n", err.message);
                 return 2;
         }

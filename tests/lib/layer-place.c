@@ -223,7 +223,7 @@ void place_open(struct place *p, const struct place_options *options)
                 p->stack_config.instance = p->options.instance;
         p->stack_config.dropin_dir_required = false;
         p->judge = lkg_judge_new(&p->options.judge);
-        CHECK(lkg_stack_new(&p->stack_config, &p->stack, NULL) == 0);
+        p->stack = lkg_stack_new(&p->stack_config);
         lkg_stack_set_judge(p->stack, lkg_judge_candidate, p->judge);
         if (*options->patches)
                 place_mkdir(p, options->patches);
@@ -296,7 +296,7 @@ struct lkg_candidate *place_fresh(struct place *p)
         struct lkg_error err = { 0 };
 
         judge = lkg_judge_new(&p->options.judge);
-        CHECK(lkg_stack_new(&p->stack_config, &stack, NULL) == 0);
+        stack = lkg_stack_new(&p->stack_config);
         lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
         check_look(lkg_stack_look(stack, NULL, 0, &err), &err);
         candidate = over_base(p, stack);

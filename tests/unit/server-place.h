@@ -77,7 +77,7 @@ static inline int set_up(void **state)
         server.pinned = open_below("runtime/pinned", O_PATH | O_DIRECTORY);
         server.shm =
                 mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        assert_int_equal(lkg_nodes_init(), 0);
+        lkg_nodes_init();
         publish(1, SHA_A);
         return 0;
 }

@@ -77,10 +77,8 @@ static struct lkg_stack *stack_new(void)
         struct lkg_stack_config config = {
                 .component = "kubelet", .source_fd = root_fd, .source_path = root, .dropin_dir = "d"
         };
-        struct lkg_stack *ret;
 
-        assert_int_equal(lkg_stack_new(&config, &ret, NULL), 0);
-        return ret;
+        return lkg_stack_new(&config);
 }
 
 static void look(void)

@@ -123,7 +123,7 @@ TEST_WITH(test_nodes_are_shared_out, set_up, tear_down)
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
         limit = (struct rlimit){ .rlim_cur = 800, .rlim_max = before.rlim_max }; /* 400 to share */
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-        assert_int_equal(lkg_nodes_init(), 0);
+        lkg_nodes_init();
         d = lkg_node_id(look_up(1, "d"));
         for (uint32_t i = 0; i < 60; i++) {
                 (void)snprintf(name, sizeof(name), "source/d/%u", i);
@@ -141,7 +141,7 @@ TEST_WITH(test_nodes_are_shared_out, set_up, tear_down)
         assert_int_equal(r, -ENFILE);
         assert_int_equal(n, 50);
         assert_int_equal(lkg_node_reserve(1000), -ENFILE);
-        assert_int_equal(lkg_nodes_init(), 0); /* the next server */
+        lkg_nodes_init(); /* the next server */
         assert_int_equal(lkg_source_lookup(lkg_node_get(d), name, &entry), -ENFILE);
         assert_int_equal(lkg_node_reserve(1001), 0);
         lkg_node_unreserve();
@@ -253,8 +253,8 @@ TEST_WITH(test_forgetting_is_not_left_half_done, set_up, tear_down)
         uint64_t id = lkg_node_id(first);
         char name[32];
 
-        atomic_store(&first->nlookup, 0);      /* how far it got */
-        assert_int_equal(lkg_nodes_init(), 0); /* the next server */
+        atomic_store(&first->nlookup, 0); /* how far it got */
+        lkg_nodes_init();                 /* the next server */
         assert_null(lkg_node_get(id));
         (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)id);
         assert_int_equal(faccessat(server.pinned, name, F_OK, 0), -1);
@@ -490,7 +490,7 @@ TEST_WITH(test_depth_takes_no_stack, set_up, tear_down)
         free(saved);
         for (uint32_t i = 0; i < n; i++)
                 lkg_node_at(i)->handle_size = 0;
-        assert_int_equal(lkg_nodes_init(), 0);
+        lkg_nodes_init();
         assert_true((intptr_t)on_a_small_stack(open_deepest, node) >= 0);
 }
 
@@ -509,7 +509,7 @@ TEST_WITH(test_nothing_impossible_is_inherited, set_up, tear_down)
         server.shm->notify.relay_tail = 3;
         server.shm->notify.n_view_names = server.shm->touched.nodes = server.shm->touched.files = UINT32_MAX;
         lkg_inherit(server.shm);
-        assert_int_equal(lkg_nodes_init(), 0);
+        lkg_nodes_init();
         assert_null(lkg_node_get(id_of_a));
         assert_ptr_equal(lkg_node_get(id_of_b), b);
         assert_int_equal(lkg_node_path(b, path, sizeof(path)), -ENAMETOOLONG);

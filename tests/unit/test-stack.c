@@ -248,7 +248,7 @@ static void begin(const struct question *q)
                                                     .base = base,
                                                     .dropin_dir = dir };
         }
-        assert_int_equal(lkg_stack_new(&config, &stack, NULL), 0);
+        stack = lkg_stack_new(&config);
         lkg_stack_set_unsettled(stack, is_unsettled, NULL);
         if (rows_has(q, "admission"))
                 lkg_stack_set_admission(stack, &admission);
