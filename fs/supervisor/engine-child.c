@@ -351,6 +351,7 @@ static bool same_account(const struct lkg_account *a, const struct lkg_account *
 static struct lkg_account choose_account(struct lkg_supervisor *s)
 {
         const struct lkg_settings *settings = s->settings;
+        struct lkg_account account = { 0 };
         const char *why_root = NULL;
 
         if (settings->engine_user_missing)
@@ -365,8 +366,9 @@ static struct lkg_account choose_account(struct lkg_supervisor *s)
                 lkg_log_notice("the engine runs as root, without capabilities, and not as engineUser %s: %s",
                                settings->engine_user, why_root);
         s->engine.why_root = why_root;
-        return why_root ? (struct lkg_account){ 0 }
-                        : (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
+        if (!why_root)
+                account = (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
+        return account;
 }
 
 bool lkg_runtime_mend(const struct lkg_supervisor *s)

@@ -305,14 +305,17 @@ static void sync_name(int fd)
 /* What its holder wrote. Return: the pid; 0 if there is none. */
 static int lock_owner(int fd, char mount_point[static PATH_MAX])
 {
-        char text[PATH_MAX + 16] = "", rest[PATH_MAX + 16] = "";
-        int pid = 0;
+        char text[PATH_MAX + 16] = "", *rest;
+        long pid;
 
-        if (pread(fd, text, sizeof(text) - 1, 0) <= 0 || sscanf(text, "%d %[^\n]", &pid, rest) != 2 ||
-            pid < 0)
+        if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
                 return 0;
-        (void)snprintf(mount_point, PATH_MAX, "%s", rest);
-        return pid;
+        pid = strtol(text, &rest, 10);
+        if (pid <= 0 || pid > INT_MAX || *rest != ' ')
+                return 0;
+        rest[strcspn(rest, "\n")] = '\0';
+        (void)snprintf(mount_point, PATH_MAX, "%s", rest + 1);
+        return (int)pid;
 }
 
 /* The holder according to the kernel (proc_locks(5)). 0: none is visible. */
