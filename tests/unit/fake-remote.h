@@ -356,15 +356,6 @@ static inline void fake_tell(const char *plural, const char *json)
                 i->options.ops->changed(i->options.userdata);
 }
 
-static inline enum lkg_api_status fake_status(const char *name)
-{
-        enum lkg_api_status status = LKG_API_OK;
-
-        while (strcmp(lkg_api_status_name(status), name) != 0)
-                status++;
-        return status;
-}
-
 /* The informer fails, and has failed for @seconds. */
 static inline void fake_fail(const char *plural, enum lkg_api_status status, const char *words,
                              unsigned seconds)

@@ -206,12 +206,27 @@ static inline char *rows_ask(const struct operation *operation, struct question 
 
 static inline char *rows_step(const struct operation *operations, struct question *q, const char *row)
 {
+        const struct operation *operation;
         size_t size = strcspn(row, " ");
         char word[32];
 
         (void)snprintf(word, sizeof(word), "%.*s", (int)size, row);
-        return rows_ask(rows_operation(operations, word), q, row + size + (row[size] == ' '));
+        operation = rows_operation(operations, word);
+        if (operation->n_args == 0 && row[size])
+                fail_msg("%s takes no words: '%s'", word, row);
+        return rows_ask(operation, q, row + size + (row[size] == ' '));
 }
+
+/* The value of an enum of @n values whose name, by @name_of, is @word. */
+#define rows_named(name_of, n, word)                                       \
+        ({                                                                 \
+                unsigned named = 0;                                        \
+                while (named < (n) && strcmp(name_of(named), (word)) != 0) \
+                        named++;                                           \
+                if (named == (n))                                          \
+                        fail_msg("what is '%s'?", (word));                 \
+                named;                                                     \
+        })
 
 static const char *rows_path; /* what is being asked now */
 static unsigned rows_line;
@@ -240,6 +255,7 @@ static inline void rows_check(const char *path, const struct operation *operatio
                 fail_msg("%s cannot be read", path);
         if (!rows_path)
                 (void)atexit(rows_say_where);
+        rows_say_where(); /* of the file before */
         rows_path = path;
         rows_line = 0;
         while ((size = getline(&line, &room, file)) > 0) {
@@ -258,6 +274,8 @@ static inline void rows_check(const char *path, const struct operation *operatio
                         if (steps)
                                 operation->answer(&q, NULL);
                 } else if (!arrow || *line == '#') {
+                        if (*line && *line != '#')
+                                fail_msg("%s:%u: neither a row nor a comment", path, rows_line);
                         lkg_buf_printf(&written, "%s\n", line);
                 } else {
                         const char *want = arrow[3] ? arrow + 4 : "";

@@ -47,6 +47,8 @@ static void say_hold(const struct lkg_hold *hold, struct lkg_buf *ret)
                 lkg_buf_puts(ret, "free");
         else
                 lkg_buf_printf(ret, "%s@%" PRIu64, modes[hold->mode], hold->generation);
+        if (hold->try_phase != LKG_TRY_ARMED && (hold->try_phase != LKG_TRY_NONE || hold->try_duration_ns))
+                lkg_buf_puts(ret, ", with a try");
 }
 
 static enum lkg_candidate_state state_of(const char *word)

@@ -13,6 +13,7 @@
  */
 #define UNIT_OWN_MAIN
 
+#include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -232,6 +233,24 @@ STEP(exists, 1)
         say_yes(ret, access(at(n, q->parts[0]), F_OK) == 0);
 }
 
+static int no_dots(const struct dirent *entry)
+{
+        return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+STEP(names, 1)
+{
+        struct dirent **names;
+        int count = scandir(at(n, q->parts[0]), &names, no_dots, alphasort);
+
+        assert_true(count >= 0);
+        for (int i = 0; i < count; i++) {
+                lkg_buf_printf(ret, "%s%s", i ? " " : "", names[i]->d_name);
+                free(names[i]);
+        }
+        free(names);
+}
+
 /* Is it marked as lkgfs' own copy? */
 STEP(is_copy, 1)
 {
@@ -346,7 +365,7 @@ STEP(reload, 0)
         lkg_engine_reload(n->engine);
 }
 
-/* Look at everything as if the file that is not settled had been unchanged for so many nanoseconds. */
+/* Look at everything as if the file that is not settled had been unchanged for so many milliseconds. */
 STEP(look, 1)
 {
         if (*q->parts[0]) {
@@ -593,6 +612,7 @@ STEP(entry, 1)
         struct lkg_publication *p = current(n);
         const struct lkg_entry *e = lkg_publication_find(p, q->parts[0]);
 
+        assert_int_equal(e->flags & ~(unsigned)(LKG_ENTRY_VIEW | LKG_ENTRY_POLL), 0);
         lkg_buf_printf(ret, "mode %o%s%s generation %" PRIu64, e->mode,
                        e->flags & LKG_ENTRY_VIEW ? " view" : "", e->flags & LKG_ENTRY_POLL ? " poll" : "",
                        e->generation);
@@ -685,10 +705,12 @@ static void run(const char *flag)
 static void end_child(int signal)
 {
         pid_t pid = child();
+        int status;
 
         n_children--;
         assert_int_equal(kill(pid, signal), 0);
-        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(!!WIFEXITED(status), signal == SIGUSR1);
 }
 
 static void end_children(void)
@@ -905,8 +927,8 @@ STEP(gone, 1)
 /* OBJECT, for how many seconds, status, words */
 STEP(fail, 4)
 {
-        fake_fail(q->parts[0], fake_status(q->parts[2]), q->parts[3],
-                  (unsigned)strtoul(q->parts[1], NULL, 10));
+        fake_fail(q->parts[0], rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[2]),
+                  q->parts[3], (unsigned)strtoul(q->parts[1], NULL, 10));
         step_settle(q, ret);
 }
 
@@ -1097,8 +1119,6 @@ TEST_WITH(test_exec_plugin, begin, end)
         assert_string_equal(fake.exec_text, "");
         assert_string_equal(fake.exec_why, "too slow.");
 }
-
-/* ---- the command line ---- */
 
 /* ---- reading ---- */
 

@@ -35,15 +35,6 @@ static struct lkg_moment at(const struct question *q)
         return (struct lkg_moment){ START + ns, WALL + ns, dice };
 }
 
-static enum lkg_api_status status_of(const struct question *q)
-{
-        enum lkg_api_status status = LKG_API_OK;
-
-        while (strcmp(lkg_api_status_name(status), q->parts[1]) != 0)
-                status++;
-        return status;
-}
-
 /* UID/VERSION */
 static const struct lkg_object_id *object(const struct question *q)
 {
@@ -110,7 +101,9 @@ STEP(got, 2)
 /* Status, and Retry-After in seconds. */
 STEP(failed, 3)
 {
-        say(ret, lkg_follow_not_got(&follow, status_of(q), strtoull(q->parts[2], NULL, 10) * S, at(q)));
+        say(ret,
+            lkg_follow_not_got(&follow, rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[1]),
+                               strtoull(q->parts[2], NULL, 10) * S, at(q)));
 }
 
 STEP(open, 1)
@@ -147,13 +140,15 @@ STEP(bookmark, 2)
 
 STEP(broken, 2)
 {
-        say(ret, lkg_follow_broken(&follow, status_of(q), at(q)));
+        say(ret, lkg_follow_broken(
+                         &follow, rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[1]), at(q)));
 }
 
 /* Status, HTTP status, Retry-After in seconds. */
 STEP(ended, 4)
 {
-        say(ret, lkg_follow_ended(&follow, status_of(q), (unsigned)strtoul(q->parts[2], NULL, 10),
+        say(ret, lkg_follow_ended(&follow, rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[1]),
+                                  (unsigned)strtoul(q->parts[2], NULL, 10),
                                   strtoull(q->parts[3], NULL, 10) * S, at(q)));
 }
 

@@ -147,8 +147,9 @@ STEP(ask, 1)
         lkg_places_desired(places, &known, *q->parts[0] ? NULL : &everything, &answer);
         lkg_buf_puts(ret, says[answer.says]);
         if (answer.says == LKG_PLACES_CONFIGMAP)
-                lkg_buf_printf(ret, " %s %s@%s", answer.configmap->name, answer.source.uid,
-                               answer.source.version);
+                lkg_buf_printf(ret, " %s", answer.configmap->name);
+        if (*answer.source.uid)
+                lkg_buf_printf(ret, " %s@%s", answer.source.uid, answer.source.version);
         lkg_buf_printf(ret, ", place %s", lkg_reference_place_name(answer.place));
         if (answer.node_uid)
                 lkg_buf_printf(ret, ", Node %s", answer.node_uid);
@@ -264,8 +265,8 @@ STEP(gone, 1)
 /* OBJECT, for how many seconds, status, words */
 STEP(fail, 4)
 {
-        fake_fail(q->parts[0], fake_status(q->parts[2]), q->parts[3],
-                  (unsigned)strtoul(q->parts[1], NULL, 10));
+        fake_fail(q->parts[0], rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[2]),
+                  q->parts[3], (unsigned)strtoul(q->parts[1], NULL, 10));
         settle();
 }
 

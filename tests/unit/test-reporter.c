@@ -240,18 +240,15 @@ STEP(kick, 0)
 
         lkg_reporter_kick(reporter);
         if (n_cancelled > before)
-                lkg_buf_puts(ret, "taken back at once; ");
+                lkg_buf_printf(ret, "%u taken back at once; ", n_cancelled - before);
         say(ret);
 }
 
 /* `condition` or `event`: status and words. */
 STEP(answer, 3)
 {
-        enum lkg_api_status status = LKG_API_OK;
-
-        while (strcmp(lkg_api_status_name(status), q->parts[1]) != 0)
-                status++;
-        answer(*q->parts[0] == 'c' ? &condition_call : &event_call, status, q->parts[2]);
+        answer(*q->parts[0] == 'c' ? &condition_call : &event_call,
+               rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[1]), q->parts[2]);
         say(ret);
 }
 

@@ -132,11 +132,8 @@ STEP(steps, 0)
 /* NAME INDEX STATE NODE VERSION */
 STEP(slot, 5)
 {
-        enum lkg_rollout_slot_state state = LKG_SLOT_FREE;
-
-        while (strcmp(lkg_slot_state_name(state), q->parts[2]) != 0)
-                state++;
-        *named(q->parts[0]) = make_slot((unsigned)strtoul(q->parts[1], NULL, 10), state,
+        *named(q->parts[0]) = make_slot((unsigned)strtoul(q->parts[1], NULL, 10),
+                                        rows_named(lkg_slot_state_name, LKG_SLOT_FAILED + 1, q->parts[2]),
                                         *q->parts[3] == '-' ? "" : q->parts[3], q->parts[4]);
 }
 

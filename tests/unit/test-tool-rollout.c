@@ -89,12 +89,10 @@ static void put_slot(unsigned index, enum lkg_rollout_slot_state state, const ch
 /* INDEX STATE NODE SUCCESSES REASON; `-` is no node */
 STEP(slot, 5)
 {
-        enum lkg_rollout_slot_state state = LKG_SLOT_FREE;
-
-        while (strcmp(lkg_slot_state_name(state), q->parts[1]) != 0)
-                state++;
-        put_slot((unsigned)strtoul(q->parts[0], NULL, 10), state, *q->parts[2] == '-' ? "" : q->parts[2],
-                 (unsigned)strtoul(q->parts[3], NULL, 10), q->parts[4]);
+        put_slot((unsigned)strtoul(q->parts[0], NULL, 10),
+                 rows_named(lkg_slot_state_name, LKG_SLOT_FAILED + 1, q->parts[1]),
+                 *q->parts[2] == '-' ? "" : q->parts[2], (unsigned)strtoul(q->parts[3], NULL, 10),
+                 q->parts[4]);
 }
 
 static struct lkg_value *take_list(void)
