@@ -15,7 +15,7 @@ static bool is_assignment(const char *text)
 }
 
 /* The place of the value of a variable; NULL: it is not set. */
-static char **find(const struct lkg_strings *env, const char *name, size_t size)
+static char **find_variable(const struct lkg_strings *env, const char *name, size_t size)
 {
         for (size_t i = 0; i < env->n_items; i++)
                 if (strncmp(env->items[i], name, size) == 0 && env->items[i][size] == '=')
@@ -32,7 +32,7 @@ int lkg_env_set(struct lkg_strings *env, const char *assignment)
         copy = strdup(assignment);
         if (!copy)
                 return -ENOMEM;
-        earlier = find(env, assignment, strcspn(assignment, "="));
+        earlier = find_variable(env, assignment, strcspn(assignment, "="));
         if (!earlier)
                 return lkg_strings_take(&env->items, &env->n_items, copy);
         free(*earlier);
@@ -114,7 +114,7 @@ int lkg_env_parse(struct lkg_strings *env, const char *text, size_t size)
 static const char *value_of(const struct lkg_strings *env, const char *name, size_t size,
                             struct lkg_strings *ret_lacking)
 {
-        char **item = find(env, name, size);
+        char **item = find_variable(env, name, size);
 
         if (!item && ret_lacking)
                 (void)lkg_strings_add(ret_lacking, name, size); /* only for people */

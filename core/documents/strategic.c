@@ -23,7 +23,7 @@ struct merging {
         bool ordered; /* @patch has `$setElementOrder` */
 };
 
-static int refuse(const struct merging *m, const struct lkg_value *at, const char *text)
+static int reject(const struct merging *m, const struct lkg_value *at, const char *text)
 {
         lkg_report_add(m->report, LKG_ERROR, LKG_C_STRATEGIC, LKG_AT(at), "%s", text);
         return -EBADMSG;
@@ -91,13 +91,13 @@ static int member_type(const struct merging *m, struct lkg_span key, const struc
         if (m->type.class == LKG_MERGE_ANY)
                 return 0;
         if (m->type.class != LKG_MERGE_STRUCT)
-                return refuse(m, at,
+                return reject(m, at,
                               "a strategic merge patch cannot merge into this value, only replace it as a "
                               "whole: write $patch: replace beside the new keys of the map around it");
         if (!m->type.member(&m->type, key.data, key.size, ret))
-                return refuse(m, at,
-                              "the kind has no such field, and a strategic merge patch merges known fields "
-                              "only");
+                return reject(
+                        m, at,
+                        "the kind has no such field, and a strategic merge patch merges known fields only");
         return 0;
 }
 
@@ -109,7 +109,7 @@ static int check_list_type(const struct merging *m, struct lkg_span key, const s
 
         if (r < 0 || member.class == LKG_MERGE_ANY || member.class == LKG_MERGE_LIST || member.pointer)
                 return r;
-        return refuse(m, at, "this field is not a plain list, so two lists cannot be merged");
+        return reject(m, at, "this field is not a plain list, so two lists cannot be merged");
 }
 
 static bool is_integer(const struct lkg_value *number)
@@ -149,8 +149,7 @@ static void note_idle(const struct merging *around, const struct lkg_value *map)
                 if (*m.key.data == '$' && is_idle_directive(map, &m))
                         lkg_report_add(around->report, LKG_WARNING, LKG_C_IDLE_DIRECTIVE, LKG_AT(m.value),
                                        "no layer before this one sets this map, so %s has nothing to act on "
-                                       "and %s; "
-                                       "leave it out",
+                                       "and %s; leave it out",
                                        LKG_QUOTE(m.key),
                                        strcmp(m.key.data, LKG_DIRECTIVE_PATCH) == 0
                                                ? "may take away what stands beside it"
@@ -200,7 +199,7 @@ static int patch_directive(const struct merging *m, const struct lkg_value *base
                 return 1;
         }
         if (!lkg_span_is(text_of(directive), "delete"))
-                return refuse(m, directive, "the value of $patch in a map must be replace or delete");
+                return reject(m, directive, "the value of $patch in a map must be replace or delete");
         empty = lkg_value_new_map(lkg_value_source_mut(m->patch), lkg_value_line(m->patch),
                                   lkg_value_column(m->patch));
         *ret = lkg_value_over(empty, base);
@@ -220,12 +219,12 @@ static int check_retained(const struct merging *around, const struct lkg_value *
 {
         for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);)
                 if (is_collection(m.value))
-                        return refuse(around, list, "the value of $retainKeys must be a list of keys");
+                        return reject(around, list, "the value of $retainKeys must be a list of keys");
         for (struct lkg_member m = { 0 }; lkg_value_next(around->patch, &m);)
                 if (!is(m.value, LKG_NULL) && strcmp(m.key.data, LKG_DIRECTIVE_RETAIN) != 0 &&
                     !has_prefix(m.key, LKG_DIRECTIVE_DELETE) && !has_prefix(m.key, LKG_DIRECTIVE_ORDER) &&
                     !retains(list, m.key))
-                        return refuse(around, m.value,
+                        return reject(around, m.value,
                                       "the patch sets a key that its $retainKeys does not list");
         return 0;
 }
@@ -245,7 +244,7 @@ static int retain_keys(struct merging *m)
         if (!list)
                 return 0;
         if (!is(list, LKG_LIST))
-                return refuse(m, list, "the value of $retainKeys must be a list of keys");
+                return reject(m, list, "the value of $retainKeys must be a list of keys");
         r = check_retained(m, list);
         if (r < 0)
                 return r;
@@ -275,9 +274,9 @@ static int check_items(const struct merging *around, const struct lkg_value *at,
                 for (struct lkg_member m = { 0 }; lkg_value_next(lists[l], &m);) {
                         first = first ? first : m.value;
                         if (is_collection(m.value) || is(m.value, LKG_NULL) || !same_type(first, m.value))
-                                return refuse(around, at,
-                                              "a directive for lists needs lists of texts, of numbers or of "
-                                              "booleans");
+                                return reject(around, at,
+                                              "a directive for lists needs lists of texts, of numbers or "
+                                              "of booleans");
                 }
         return 0;
 }
@@ -322,7 +321,7 @@ static int check_order(const struct merging *around, const struct ordering *o)
                 while (!found && lkg_value_next(o->order, &at))
                         found = lkg_value_equal(own.value, at.value);
                 if (!found)
-                        return refuse(around, o->order,
+                        return reject(around, o->order,
                                       "$setElementOrder does not list the patch's own items in their order");
         }
         return 0;
@@ -390,14 +389,14 @@ static int sort_list(const struct merging *around, const struct ordering *o, str
 
         for (struct lkg_member m = { 0 }; lkg_value_next(o->order, &m);)
                 if (is_collection(m.value))
-                        return refuse(around, o->order,
+                        return reject(around, o->order,
                                       "the value of $setElementOrder must be a list of texts, numbers or "
                                       "booleans");
         r = check_items(around, o->order, o->list, o->own);
         if (r < 0)
                 return r;
         if (lkg_value_size(items) == 0 && (!o->list || lkg_value_size(o->list) == 0))
-                return refuse(around, o->order, "$setElementOrder names a list that has no items to order");
+                return reject(around, o->order, "$setElementOrder names a list that has no items to order");
         for (struct lkg_member m = { 0 }; lkg_value_next(items, &m);)
                 if (index_in(o->order, m.value) != SIZE_MAX)
                         insert_named(named, o->order, m.value);
@@ -412,7 +411,7 @@ static int must_be_list(const struct merging *m, const struct lkg_value *value, 
 {
         if (!value || is(value, LKG_LIST))
                 return 0;
-        return refuse(m, at,
+        return reject(m, at,
                       value == at ? "the value of $setElementOrder must be a list"
                                   : "$setElementOrder names a field that is not a list");
 }
@@ -452,7 +451,7 @@ static int set_orders(struct merging *around)
                 if (r == 0)
                         r = directive_field(m.key, LKG_DIRECTIVE_ORDER, &field)
                                     ? set_order(around, field, m.value)
-                                    : refuse(around, m.value, "write $setElementOrder/FIELD");
+                                    : reject(around, m.value, "write $setElementOrder/FIELD");
         }
         return r;
 }
@@ -529,7 +528,7 @@ static int merge_member(struct merging *m, const struct lkg_member *member)
         struct lkg_span field;
 
         if (drops && !directive_field(at.key, LKG_DIRECTIVE_DELETE, &field))
-                return refuse(m, at.value, "write $deleteFromPrimitiveList/FIELD");
+                return reject(m, at.value, "write $deleteFromPrimitiveList/FIELD");
         if (drops && field.size > 0)
                 at.key = field;
         earlier = lkg_map_find(m->to, at.key);
@@ -585,9 +584,9 @@ int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_val
         const struct merging whole = { .report = report, .typed = type != NULL };
 
         if (!is(patch, LKG_MAP) && !is(patch, LKG_NULL))
-                return refuse(&whole, patch, "a strategic merge patch must be a map");
+                return reject(&whole, patch, "a strategic merge patch must be a map");
         if (!is(base, LKG_MAP) && !is(base, LKG_NULL))
-                return refuse(&whole, base, "a strategic merge patch applies to a map only");
+                return reject(&whole, base, "a strategic merge patch applies to a map only");
         return merge(&whole, is(base, LKG_MAP) ? base : empty, is(patch, LKG_MAP) ? patch : empty,
                      type ? *type : any, ret);
 }

@@ -135,9 +135,8 @@ void lkg_engine_restore_dynamic(struct lkg_engine *e)
 void lkg_engine_open_dynamic(struct lkg_engine *e)
 {
         struct lkg_error err = { 0 };
-        bool fresh = !e->started &&
-                     /* an engine that died is not a start of the component */
-                     lkg_publisher_is_fresh(e->publisher);
+        /* an engine that died is not a start of the component */
+        bool fresh = !e->started && lkg_publisher_is_fresh(e->publisher);
 
         for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
                 struct lkg_component *c = &e->components[i];

@@ -231,8 +231,7 @@ static void say_empty(struct lkg_layer *layer)
                 base ? "the file is empty, or has only comments; put its content back (a backup, `lkgfs "
                        "history`)"
                      : "the file is empty, or has only comments; write at least apiVersion and kind, or "
-                       "remove "
-                       "it");
+                       "remove it");
 }
 
 /* Findings about a decoded document on its own. */

@@ -221,10 +221,10 @@ static void poll(struct collect *c, const struct lkg_place *place)
 {
         if (!c->stack->unsettled)
                 return;
-        say_of_path(c, place->role, LKG_NOTE, LKG_C_OTHER_NAMES, place->path,
-                    "the file has another name (a second hard link, or a file mounted over this one); a "
-                    "change in "
-                    "place through that name is looked for every 2 s, and when the component starts");
+        say_of_path(
+                c, place->role, LKG_NOTE, LKG_C_OTHER_NAMES, place->path,
+                "the file has another name (a second hard link, or a file mounted over this one); a "
+                "change in place through that name is looked for every 2 s, and when the component starts");
         lkg_watches_add_polled(&c->found.watches, place->path);
 }
 
@@ -353,13 +353,11 @@ static void take_lonely(struct collect *c, const char *path, const char *full, c
         else if (S_ISLNK(st->st_mode))
                 say_of_path(c, c->role, LKG_WARNING, LKG_C_SKIPPED_LINK, full,
                             "a symlink is not followed here, so nothing below it is loaded (the component "
-                            "does the "
-                            "same); use a real directory, or end the configured path with '/'");
+                            "does the same); use a real directory, or end the configured path with '/'");
         else if (c->role == LKG_LAYER_DROPIN)
                 say_of_path(c, c->role, LKG_WARNING, LKG_C_NOT_A_DIR, full,
                             "not a directory, and no .conf file, so nothing is loaded from it (the "
-                            "component does "
-                            "the same); make it a directory");
+                            "component does the same); make it a directory");
         else
                 say_of_path(c, c->role, LKG_ERROR, LKG_C_NOT_A_DIR, full, "not a directory; make it one");
 }
@@ -433,8 +431,7 @@ static void miss_base(struct collect *c)
                 c, LKG_LAYER_BASE, LKG_ERROR, LKG_C_BASE_MISSING, full,
                 "the base does not exist, and without it the component would run with its defaults (for a "
                 "kubelet, anonymous access among them); put it back, or write base: \"\" for this component "
-                "if "
-                "there is to be none");
+                "if there is to be none");
 }
 
 static void take_instance(struct collect *c)

@@ -78,8 +78,9 @@ const char *lkg_credential_file(const struct lkg_credential *c)
  * Add a finding. @x NULL: about the kubeconfig as a whole; without a field: about the file. An error makes the look incomplete, unless
  * it is about an expiry.
  */
-static void LKG_PRINTF(5, 6) say(struct credential_look *l, enum lkg_severity severity, enum code code,
-                                 const struct lkg_file_or_data *x, const char *fmt, ...)
+static void LKG_PRINTF(5, 6)
+        say_finding(struct credential_look *l, enum lkg_severity severity, enum code code,
+                    const struct lkg_file_or_data *x, const char *fmt, ...)
 {
         struct lkg_where where = { .file = lkg_credential_file(l->c) };
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -156,12 +157,12 @@ static char *read_part(struct credential_look *l, const struct lkg_file_or_data 
                 text = lkg_must(lkg_span_dup(lkg_span(x->data, x->size)));
                 size = x->size;
         } else if (x->path && read_file(l, x->path, &text, &size, &err) < 0) {
-                say(l, severity, CODE_FILE, x, "%s", err.message);
+                say_finding(l, severity, CODE_FILE, x, "%s", err.message);
         }
         if (!text || strlen(text) == size)
                 return LKG_STEAL(text);
         OPENSSL_cleanse(text, size);
-        say(l, severity, CODE_FILE, x, "it has a NUL byte; want a PEM file or a token, plain text");
+        say_finding(l, severity, CODE_FILE, x, "it has a NUL byte; want a PEM file or a token, plain text");
         return NULL;
 }
 
@@ -171,8 +172,8 @@ static void take_ca(struct credential_look *l)
 {
         l->identity->ca = read_part(l, &l->k->ca, LKG_ERROR);
         if (l->identity->ca && lkg_certificate_count(l->identity->ca) <= 0)
-                say(l, LKG_ERROR, CODE_FILE, &l->k->ca,
-                    "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
+                say_finding(l, LKG_ERROR, CODE_FILE, &l->k->ca,
+                            "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
 }
 
 static void judge_times(struct credential_look *l, const struct lkg_file_or_data *x, uint64_t begins_ns,
@@ -185,20 +186,21 @@ static void judge_times(struct credential_look *l, const struct lkg_file_or_data
                 soon_ns = ENDS_SOON_NS;
         if (l->now_ns < begins_ns) {
                 lkg_format_rfc3339(begins_ns, text);
-                say(l, LKG_WARNING, CODE_ENDS, x,
-                    "the certificate is valid from %s on only; it is used all the same, is the clock right?",
-                    text);
+                say_finding(l, LKG_WARNING, CODE_ENDS, x,
+                            "the certificate is valid from %s on only; it is used all the same, is the "
+                            "clock right?",
+                            text);
                 review_at(l, begins_ns);
         }
         if (ends_ns == UINT64_MAX)
                 return;
         lkg_format_rfc3339(ends_ns, text);
         if (l->now_ns >= ends_ns) {
-                say(l, LKG_ERROR, CODE_ENDS, x,
-                    "the certificate has ended at %s; it is used until there is another one", text);
+                say_finding(l, LKG_ERROR, CODE_ENDS, x,
+                            "the certificate has ended at %s; it is used until there is another one", text);
         } else if (l->now_ns >= ends_ns - soon_ns) {
-                say(l, LKG_WARNING, CODE_ENDS, x,
-                    "the certificate ends at %s, and nobody has renewed it yet", text);
+                say_finding(l, LKG_WARNING, CODE_ENDS, x,
+                            "the certificate ends at %s, and nobody has renewed it yet", text);
                 review_at(l, ends_ns);
         } else {
                 review_at(l, ends_ns - soon_ns);
@@ -213,17 +215,19 @@ static void judge_key(struct credential_look *l)
         case LKG_KEY_FITS:
                 break;
         case LKG_KEY_MISSING:
-                say(l, LKG_ERROR, CODE_FILE, &l->k->key,
-                    "there is no private key in it; want PEM, -----BEGIN PRIVATE KEY-----");
+                say_finding(l, LKG_ERROR, CODE_FILE, &l->k->key,
+                            "there is no private key in it; want PEM, -----BEGIN PRIVATE KEY-----");
                 break;
         case LKG_KEY_ENCRYPTED:
-                say(l, LKG_ERROR, CODE_FILE, &l->k->key,
-                    "the key is encrypted, and nobody can type its passphrase here; want a key without one");
+                say_finding(l, LKG_ERROR, CODE_FILE, &l->k->key,
+                            "the key is encrypted, and nobody can type its passphrase here; want a key "
+                            "without one");
                 break;
         case LKG_KEY_OTHER:
-                say(l, LKG_ERROR, CODE_FILE, &l->k->key,
-                    "the key does not belong to the certificate of %s: half of a rotation, or another pair",
-                    l->k->certificate.field ? l->k->certificate.field : "client-certificate");
+                say_finding(l, LKG_ERROR, CODE_FILE, &l->k->key,
+                            "the key does not belong to the certificate of %s: half of a rotation, or "
+                            "another pair",
+                            l->k->certificate.field ? l->k->certificate.field : "client-certificate");
                 break;
         }
 }
@@ -238,8 +242,8 @@ static void take_certificate(struct credential_look *l)
         if (!i->certificate || !i->key)
                 return;
         if (lkg_identity_read_certificate(i, &begins_ns, &ends_ns) < 0) {
-                say(l, LKG_ERROR, CODE_FILE, &l->k->certificate,
-                    "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
+                say_finding(l, LKG_ERROR, CODE_FILE, &l->k->certificate,
+                            "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
                 return;
         }
         judge_key(l);
@@ -259,12 +263,12 @@ static char *read_token_file(struct credential_look *l)
         token = lkg_span_trim(lkg_span(text, strlen(text)));
         for (size_t i = 0; i < token.size; i++)
                 if ((unsigned char)token.data[i] <= ' ' || token.data[i] == 0x7f) {
-                        say(l, severity, CODE_FILE, x,
-                            "the token has white space or a control character in it");
+                        say_finding(l, severity, CODE_FILE, x,
+                                    "the token has white space or a control character in it");
                         return NULL;
                 }
         if (token.size == 0) {
-                say(l, severity, CODE_FILE, x, "the file is empty; want a token");
+                say_finding(l, severity, CODE_FILE, x, "the file is empty; want a token");
                 return NULL;
         }
         return lkg_must(lkg_span_dup(token));
@@ -290,8 +294,8 @@ static void take_token(struct credential_look *l)
         if (l->now_ns < ends_ns)
                 return;
         lkg_format_rfc3339(ends_ns, text);
-        say(l, LKG_ERROR, CODE_ENDS, l->k->token_file.path ? &l->k->token_file : NULL,
-            "the token has ended at %s; it is used until there is another one", text);
+        say_finding(l, LKG_ERROR, CODE_ENDS, l->k->token_file.path ? &l->k->token_file : NULL,
+                    "the token has ended at %s; it is used until there is another one", text);
 }
 
 /* ---- the exec plugin ---- */
@@ -316,12 +320,12 @@ static void take_exec(struct credential_look *l)
         review_at(l, lkg_exec_state_step(exec, l->k->exec->api_version, l->now_ns, l->c->options.run_exec,
                                          l->c->options.userdata));
         if (exec->why)
-                say(l, exec->have ? LKG_WARNING : LKG_ERROR, CODE_EXEC, NULL, "exec plugin %s: %s",
-                    l->k->exec->argv[0], exec->why);
+                say_finding(l, exec->have ? LKG_WARNING : LKG_ERROR, CODE_EXEC, NULL, "exec plugin %s: %s",
+                            l->k->exec->argv[0], exec->why);
         if (!exec->have) {
                 if (!exec->why)
-                        say(l, LKG_NOTE, CODE_EXEC, NULL, "exec plugin %s: its answer is waited for",
-                            l->k->exec->argv[0]);
+                        say_finding(l, LKG_NOTE, CODE_EXEC, NULL, "exec plugin %s: its answer is waited for",
+                                    l->k->exec->argv[0]);
                 l->incomplete = true;
                 return;
         }
@@ -388,7 +392,7 @@ static void look_in_pod(struct credential_look *l)
         l->kind = LKG_CREDENTIAL_IN_CLUSTER;
         if (lkg_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"),
                                       l->c->options.pod_dir, &l->k, &err) < 0)
-                say(l, LKG_ERROR, CODE_KUBECONFIG, NULL, "%s", err.message);
+                say_finding(l, LKG_ERROR, CODE_KUBECONFIG, NULL, "%s", err.message);
 }
 
 /* A different kubeconfig may have a different plugin. */
@@ -434,7 +438,7 @@ static void look_at_kubeconfig(struct credential_look *l)
         if (r == -ENOENT && in_source) {
                 l->kind = LKG_CREDENTIAL_NONE;
         } else if (r < 0) {
-                say(l, LKG_ERROR, CODE_KUBECONFIG, NULL, "%s", err.message);
+                say_finding(l, LKG_ERROR, CODE_KUBECONFIG, NULL, "%s", err.message);
         } else if (!counts(l, text, size)) {
                 l->kind = LKG_CREDENTIAL_NONE;
         } else {

@@ -86,7 +86,7 @@ static void answer(struct lkg_supervisor *s, const struct lkg_message *message)
                 (void)unlinkat(s->dirs.runtime, LKG_EXEC_FILE, 0); /* the next engine will ask again */
 }
 
-static void refuse(struct lkg_supervisor *s, int r, const char *why)
+static void refuse_exec(struct lkg_supervisor *s, int r, const char *why)
 {
         struct lkg_message message;
 
@@ -117,7 +117,7 @@ void lkg_exec_request(struct lkg_supervisor *s)
         if (s->phase > LKG_PHASE_RUNNING || lkg_helper_running(&s->jobs.exec.helper))
                 return; /* the running one answers this request, too */
         if (s->jobs.exec.started_ns > 0 && now_ns - s->jobs.exec.started_ns < EXEC_PAUSE_NS) {
-                refuse(s, -EAGAIN, "it ran only a few seconds ago");
+                refuse_exec(s, -EAGAIN, "it ran only a few seconds ago");
                 return;
         }
         s->jobs.exec.started_ns = now_ns;
@@ -125,7 +125,7 @@ void lkg_exec_request(struct lkg_supervisor *s)
         if (r >= 0)
                 return;
         lkg_log_error("exec plugin: start the process that runs it: %s", strerror(-r));
-        refuse(s, r, "the process that runs it could not be started");
+        refuse_exec(s, r, "the process that runs it could not be started");
 }
 
 void lkg_exec_cancel(struct lkg_supervisor *s)

@@ -80,7 +80,7 @@ static int read_mountinfo(char **ret)
 }
 
 /* The mount with number @id of our mount table. Return: 1 and @ret; 0; -errno. */
-static int find(uint64_t id, struct lkg_mount *ret)
+static int find_mount(uint64_t id, struct lkg_mount *ret)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         int r = read_mountinfo(&text);
@@ -95,7 +95,7 @@ int lkg_mounts_top(const char *point, struct lkg_mount *ret)
         int r = lkg_mounts_id_of(AT_FDCWD, point, &id);
 
         if (r >= 0)
-                r = find(id, ret);
+                r = find_mount(id, ret);
         return r <= 0 ? r : strcmp(ret->point, point) == 0;
 }
 
@@ -130,7 +130,7 @@ uint64_t lkg_mounts_below(const char *dir)
 int lkg_mounts_has(uint64_t id)
 {
         struct lkg_mount mount;
-        int r = find(id, &mount);
+        int r = find_mount(id, &mount);
 
         return r < 0 ? r : r > 0 && lkg_mount_is_lkgfs(&mount);
 }
@@ -173,7 +173,7 @@ int lkg_mounts_of(int fd, struct lkg_mount *ret)
         uint64_t id;
         int r = lkg_mounts_id_of(fd, "", &id);
 
-        return r < 0 ? r : find(id, ret);
+        return r < 0 ? r : find_mount(id, ret);
 }
 
 static bool has_option(const char *options, const char *option)

@@ -324,8 +324,7 @@ static void kubelet_dropin(const struct lkg_adopt_node *look, const struct lkg_a
                            struct lkg_buf *buf)
 {
         lkg_buf_puts(buf, "# Written by `lkgfs adopt`; `lkgfs abandon` removes it. The command line is that "
-                          "of the unit, "
-                          "and what lkgfs\n"
+                          "of the unit, and what lkgfs\n"
                           "# appends, if there is a view. If the unit changes, run `lkgfs adopt --over`.\n"
                           "[Unit]\nWants=lkgfs.service\nAfter=lkgfs.service\n\n[Service]\n"
                           "EnvironmentFile=-" LKG_ADOPT_ARGUMENTS "\n");

@@ -36,10 +36,10 @@ int lkg_view_mounts(struct lkg_strings *ret)
         return 0;
 }
 
-static int say(struct lkg_error *err, const char *fmt, ...) LKG_PRINTF(2, 3);
+static int say_error(struct lkg_error *err, const char *fmt, ...) LKG_PRINTF(2, 3);
 
 /* A sentence that is complete. Return: -EIO. */
-static int say(struct lkg_error *err, const char *fmt, ...)
+static int say_error(struct lkg_error *err, const char *fmt, ...)
 {
         va_list ap;
 
@@ -78,9 +78,9 @@ static int find_mountpoint(const struct lkg_tool *tool, const char **ret, struct
                 return 0;
         }
         if (mounts.n_items == 0)
-                return say(err, "lkgfs is not mounted here; start it with `systemctl start lkgfs`, or "
-                                "mount it with `lkgfs mount MOUNTPOINT`");
-        return say(err, "several lkgfs mounts: %s; choose with --mountpoint", lkg_tool_join(&mounts));
+                return say_error(err, "lkgfs is not mounted here; start it with `systemctl start lkgfs`, or "
+                                      "mount it with `lkgfs mount MOUNTPOINT`");
+        return say_error(err, "several lkgfs mounts: %s; choose with --mountpoint", lkg_tool_join(&mounts));
 }
 
 /* Is there a component's status below @root? The node's own directory `status` has none. */
@@ -132,7 +132,7 @@ int lkg_view_find(const struct lkg_tool *tool, struct lkg_view *ret, struct lkg_
         why = errno == ENOENT     ? "lkgfs is not running there"
               : errno == ENOTCONN ? "the mount is dead (start lkgfsd again, it recovers it)"
                                   : strerror(errno);
-        return say(err, "'%s': %s", ret->root, why);
+        return say_error(err, "'%s': %s", ret->root, why);
 }
 
 int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, struct lkg_error *err)
@@ -142,14 +142,15 @@ int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, 
         int r = lkg_view_components(view, &components);
 
         if (r < 0)
-                return say(err, "'%s/status': %s", view->root, strerror(-r));
+                return say_error(err, "'%s/status': %s", view->root, strerror(-r));
         if (given && !lkg_tool_has_word(&components, given))
-                return say(err, "no component \"%.60s\", there is: %s", given, lkg_tool_join(&components));
+                return say_error(err, "no component \"%.60s\", there is: %s", given,
+                                 lkg_tool_join(&components));
         if (!given && components.n_items == 0)
-                return say(err, "'%s' has no component", view->root);
+                return say_error(err, "'%s' has no component", view->root);
         if (!given && components.n_items > 1) {
-                (void)say(err, "several components: %s; choose with --component",
-                          lkg_tool_join(&components));
+                (void)say_error(err, "several components: %s; choose with --component",
+                                lkg_tool_join(&components));
                 return -EINVAL;
         }
         view->component = given ? given : lkg_tool_cut(components.items[0], strlen(components.items[0]));
