@@ -14,6 +14,9 @@ import subprocess
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+# Nodes of the analyzer's graph for a function: with its own limit, 225,000, it takes eight times as long, and of 25 divisions by zero put
+# at the ends of functions it finds the same 23.
+OPTIONS = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=20000")]
 
 
 @functools.cache
@@ -39,11 +42,11 @@ def main(build, jobs):
     def look(command):
         """Return what it complains about."""
         file = (build / command["file"]).resolve()
-        said = version + checks + command["command"].encode() + b"".join(map(digest, sorted({file, *of.get(command["output"], [])})))
+        said = version + checks + " ".join([*OPTIONS, command["command"]]).encode() + b"".join(map(digest, sorted({file, *of.get(command["output"], [])})))
         mark = passed / hashlib.sha256(said).hexdigest()
         if mark.exists():
             return ""
-        done = subprocess.run(["clang-tidy", "--quiet", "-p", build, file], capture_output=True, text=True, check=False)
+        done = subprocess.run(["clang-tidy", "--quiet", "-p", build, *OPTIONS, file], capture_output=True, text=True, check=False)
         if done.returncode == 0:
             mark.touch()
         return "" if done.returncode == 0 else done.stdout + done.stderr
