@@ -11,7 +11,7 @@
 
 #include "requests.h"
 
-#define WARM_SLOTS  2u
+#define WARM_SLOTS  (LKG_WORKERS + 2u) /* those of the workers, and two of helpers */
 #define STACK_BYTES (256u * 1024)
 
 __thread struct lkg_task task;
