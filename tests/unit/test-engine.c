@@ -294,10 +294,15 @@ STEP(free_manifest, 0)
 /* ---- the life of an engine ---- */
 
 /* Run until nothing is due now. */
-STEP(settle, 0)
+static void settle(void)
 {
         for (unsigned i = 0; sd_event_run(n->event, 0) > 0; i++)
                 assert_in_range(i, 0, 100);
+}
+
+STEP(settle, 0)
+{
+        settle();
 }
 
 /* Run until nothing is left to do after a change. */
@@ -882,7 +887,7 @@ STEP(node, 3)
                        q->parts[0], *q->parts[1] ? ",\"annotations\":{\"lkgfs.io/config-source\":\"" : "",
                        q->parts[1], *q->parts[1] ? "\"}" : "", q->parts[2]);
         fake_tell("nodes", text);
-        step_settle(q, ret);
+        settle();
 }
 
 static const char *configmap_json(const char *version, const char *pods, const char *annotations)
@@ -903,7 +908,32 @@ static const char *configmap_json(const char *version, const char *pods, const c
 STEP(configmap, 3)
 {
         fake_tell("configmaps", configmap_json(q->parts[0], q->parts[1], q->parts[2]));
-        step_settle(q, ret);
+        settle();
+}
+
+/* A node that follows version 1 of kube-system/cfg by its annotation. */
+static void follow(void)
+{
+        fake_credential(LKG_CREDENTIAL_NODE);
+        put(n, "etc/config.yaml", CONFIG "remote: {enabled: true, nodeName: n1}\n");
+        start(n);
+        settle();
+        fake_tell("nodes", "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"node-1\","
+                           "\"resourceVersion\":\"5\","
+                           "\"annotations\":{\"lkgfs.io/config-source\":\"kube-system/cfg\"}}}");
+        settle();
+        fake_tell("configmaps", configmap_json("1", "41", ""));
+        settle();
+        assert_has(n, "kubelet.conf", "maxPods: 41\n");
+}
+
+STEP(follow, 0)
+{
+        LKG_CLEANUP(lkg_freep) char *condition = NULL;
+
+        follow();
+        condition = view(n, "status/kubelet/condition");
+        lkg_buf_puts(ret, condition);
 }
 
 STEP(configmap_file, 3)
@@ -921,7 +951,7 @@ STEP(pending, 0)
 STEP(gone, 1)
 {
         fake_tell(q->parts[0], NULL);
-        step_settle(q, ret);
+        settle();
 }
 
 /* OBJECT, for how many seconds, status, words */
@@ -929,7 +959,7 @@ STEP(fail, 4)
 {
         fake_fail(q->parts[0], rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[2]),
                   q->parts[3], (unsigned)strtoul(q->parts[1], NULL, 10));
-        step_settle(q, ret);
+        settle();
 }
 
 /* Which informer there is, and what was asked of it. */
@@ -957,7 +987,7 @@ STEP(node_fails_longer, 1)
 STEP(timer, 0)
 {
         assert_int_equal(sd_event_source_set_time(n->engine->places->apiserver->timer, 0), 0);
-        step_settle(q, ret);
+        settle();
 }
 
 STEP(heard, 1)
@@ -990,7 +1020,7 @@ STEP(identity, 1)
 {
         fake.identity.serial += *q->parts[0] != '\0';
         fake.client->options.on_identity(fake.client->options.userdata);
-        step_settle(q, ret);
+        settle();
 }
 
 /* What the counters of the client say. */
@@ -1012,7 +1042,7 @@ STEP(reporter_says, 1)
         (void)snprintf(words, sizeof(words), "%s", q->parts[0]);
         fake.reporter_words = words;
         n->engine->places->apiserver->reporter->options.changed(n->engine->places->apiserver);
-        step_settle(q, ret);
+        settle();
 }
 
 /* ---- the rows ---- */
@@ -1026,32 +1056,11 @@ ROWS_WITH(engine_facts, rows_steps, NULL, end)
 
 /* ---- what no row can say ---- */
 
-static void settle(void)
-{
-        step_settle(NULL, NULL);
-}
-
 static int begin(void **state)
 {
         (void)state;
         step_steps(NULL, NULL);
         return 0;
-}
-
-/* A node that follows version 1 of kube-system/cfg by its annotation. */
-static void follow(void)
-{
-        fake_credential(LKG_CREDENTIAL_NODE);
-        put(n, "etc/config.yaml", CONFIG "remote: {enabled: true, nodeName: n1}\n");
-        start(n);
-        settle();
-        fake_tell("nodes",
-                  "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"node-1\",\"annotations\":"
-                  "{\"lkgfs.io/config-source\":\"kube-system/cfg\"}}}");
-        settle();
-        fake_tell("configmaps", configmap_json("1", "41", ""));
-        settle();
-        assert_has(n, "kubelet.conf", "maxPods: 41\n");
 }
 
 /* A directory where the file should be: no rename(2) onto it succeeds. */
