@@ -23,8 +23,7 @@
 
 #include "core/reference/apiserver.h"
 #include "engine-node.h"
-#include "fake-remote.h"
-#include "rows.h"
+#include "cluster-steps.h"
 
 uint64_t lkg_process_start_time(int pid); /* from lkg/shared.h, which the engine does not need otherwise */
 
@@ -38,6 +37,11 @@ static struct lkg_stack_stats last_work;
 static char *first;    /* what `same` saw first */
 static char blob[128]; /* a path */
 static char release_before[LKG_RELEASE_NAME];
+
+static sd_event *steps_event(void)
+{
+        return n->event;
+}
 
 /* ---- the disk ---- */
 
@@ -292,13 +296,6 @@ STEP(free_manifest, 0)
 }
 
 /* ---- the life of an engine ---- */
-
-/* Run until nothing is due now. */
-static void settle(void)
-{
-        for (unsigned i = 0; sd_event_run(n->event, 0) > 0; i++)
-                assert_in_range(i, 0, 100);
-}
 
 STEP(settle, 0)
 {
@@ -871,46 +868,6 @@ STEP(forget_history, 0)
 
 /* ---- the API server ---- */
 
-STEP(credential, 1)
-{
-        fake_credential(strcmp(q->parts[0], "none") == 0 ? LKG_CREDENTIAL_NONE : LKG_CREDENTIAL_NODE);
-}
-
-/* UID, the annotation, and the rest of the Node. */
-STEP(node, 3)
-{
-        char text[1024];
-
-        (void)snprintf(text, sizeof(text),
-                       "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"%s\","
-                       "\"resourceVersion\":\"5\"%s%s%s}%s}",
-                       q->parts[0], *q->parts[1] ? ",\"annotations\":{\"lkgfs.io/config-source\":\"" : "",
-                       q->parts[1], *q->parts[1] ? "\"}" : "", q->parts[2]);
-        fake_tell("nodes", text);
-        settle();
-}
-
-static const char *configmap_json(const char *version, const char *pods, const char *annotations)
-{
-        static char text[2048];
-
-        (void)snprintf(
-                text, sizeof(text),
-                "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":"
-                "\"kube-system\",\"name\":\"cfg\",\"uid\":\"uid-cfg\",\"resourceVersion\":\"%s\","
-                "\"annotations\":{%s}},\"data\":{\"kubelet\":\"apiVersion: kubelet.config.k8s.io/v1beta1\\n"
-                "kind: KubeletConfiguration\\nmaxPods: %s\\n\"}}",
-                version, annotations, pods);
-        return text;
-}
-
-/* VERSION, maxPods, annotations */
-STEP(configmap, 3)
-{
-        fake_tell("configmaps", configmap_json(q->parts[0], q->parts[1], q->parts[2]));
-        settle();
-}
-
 /* A node that follows version 1 of kube-system/cfg by its annotation. */
 static void follow(void)
 {
@@ -918,11 +875,8 @@ static void follow(void)
         put(n, "etc/config.yaml", CONFIG "remote: {enabled: true, nodeName: n1}\n");
         start(n);
         settle();
-        fake_tell("nodes", "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"node-1\","
-                           "\"resourceVersion\":\"5\","
-                           "\"annotations\":{\"lkgfs.io/config-source\":\"kube-system/cfg\"}}}");
-        settle();
-        fake_tell("configmaps", configmap_json("1", "41", ""));
+        tell_node("node-1", "kube-system/cfg", "");
+        fake_tell("configmaps", configmap_json("cfg", "1", "41", ""));
         settle();
         assert_has(n, "kubelet.conf", "maxPods: 41\n");
 }
@@ -936,30 +890,15 @@ STEP(follow, 0)
         lkg_buf_puts(ret, condition);
 }
 
-STEP(configmap_file, 3)
+STEP(configmap_file, 4)
 {
-        put(n, "cm", configmap_json(q->parts[0], q->parts[1], q->parts[2]));
+        put(n, "cm", configmap_json(q->parts[0], q->parts[1], q->parts[2], q->parts[3]));
 }
 
 /* Does a place wait for what another process has to do first? */
 STEP(pending, 0)
 {
         say_yes(ret, n->engine->places->pending);
-}
-
-/* The server says that it does not exist. */
-STEP(gone, 1)
-{
-        fake_tell(q->parts[0], NULL);
-        settle();
-}
-
-/* OBJECT, for how many seconds, status, words */
-STEP(fail, 4)
-{
-        fake_fail(q->parts[0], rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[2]),
-                  q->parts[3], (unsigned)strtoul(q->parts[1], NULL, 10));
-        settle();
 }
 
 /* Which informer there is, and what was asked of it. */
