@@ -289,20 +289,6 @@ def test_a_kubeconfig_named_by_its_path_in_the_view(api, api_node, over):
     node.follows(obj)
 
 
-def test_a_broken_kubeconfig_names_the_field(api, api_node):
-    node = api_node(start=False)
-    lib.write_file(node.kubeconfig, lib.read_file(node.kubeconfig).decode().replace("client-key", "client-kex"), 0o600)
-    node.mount.start()
-    node.wait("findings", "LKG7001")
-    assert "client-key" in node.status("findings")
-    allow(api)
-    api.store.node("n1", {ANNOTATION: REFERENCE})
-    obj = put(api, "maxPods: 42\n")
-    api.kubeconfig(node.kubeconfig, node="n1")
-    node.mount.command("sync", "now")
-    node.follows(obj)
-
-
 def test_remote_is_off_by_default(api, api_node):
     allow(api)
     api.store.node("n1", {ANNOTATION: REFERENCE})
