@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The source directory itself may stop answering, as a network file system does: what is served is still served, by whoever starts meanwhile.
 """
+import contextlib
 import errno
 import os
 import signal
@@ -13,24 +14,45 @@ import lkgfs_testlib as lib
 from lkgfs_waiters import SOON_S, held, how_long, is_held
 
 
-@pytest.fixture(name="dead_source", params=["", ",default_permissions"], ids=["local", "network"])
-def fixture_dead_source(request, waiters):
+OPTIONS = {"local": "", "network": ",default_permissions"}
+
+
+@contextlib.contextmanager
+def dead_mount(waiters, options):
     """A mount whose source directory is itself a file system that may stop answering; (mount, file system). Like a network file
     system it is asked for permissions, too, whenever a name is looked up in it.
     """
     tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "manifests": {}, "file": "content\n"}
+    planted = []
 
     def plant(point):
         os.mkdir(point, 0o755)
-        waiters.fs = waiters.stack.enter_context(deadfs.DeadFs(point, tree, options=",allow_other" + request.param))
+        planted.append(waiters.stack.enter_context(deadfs.DeadFs(point, tree, options=",allow_other" + options)))
 
-    with lib.Mount(over=False, tree=plant) as mount:
+    with lib.Mount(over=False, start=False, tree=plant) as mount:
         os.chmod(mount.root, 0o711)
-        mount.first_server = mount.child("lkgfs-fs")
         try:
-            yield mount, waiters.fs
+            yield mount, planted[0]
         finally:
-            waiters.fs.close()
+            planted[0].live()
+            mount.close()
+            planted[0].close()
+
+
+@pytest.fixture(name="dead_source", params=OPTIONS)
+def fixture_dead_source(request, waiters):
+    with dead_mount(waiters, OPTIONS[request.param]) as (mount, fs):
+        mount.start()
+        mount.first_server = mount.child("lkgfs-fs")
+        yield mount, fs
+
+
+def at_once(*stories):
+    """Each waits for a limit of lkgfs at its `yield`: all of them at the same time."""
+    with contextlib.ExitStack() as stack:
+        waiting = [stack.enter_context(contextlib.closing(story)) for story in stories]
+        while waiting:
+            waiting = [story for story in waiting if next(story, "over") != "over"]
 
 
 def test_the_view_of_a_dead_source(dead_source, waiters):
@@ -49,26 +71,33 @@ def test_the_view_of_a_dead_source(dead_source, waiters):
     assert "maxPods: 99\n" in mount.document()
 
 
-@pytest.mark.parametrize("kind", ["make", "stat", "listdir"])
-def test_the_root_of_a_dead_source_is_not_locked_for_ever(dead_source, waiters, kind):
+def lock_the_root(waiters, options, kind):
+    with dead_mount(waiters, options) as (mount, fs):
+        mount.start()
+        calls = {"make": (os.mkdir, mount.path("new")), "stat": (os.stat, mount.path("never seen")), "listdir": (os.listdir, mount.path())}
+        fs.die(*[deadfs.MKDIR] if kind == "make" else [])  # otherwise it would hang in the look-up already
+        late = [waiters(*calls[kind], uid=0)]
+        is_held(mount, 1)
+        if kind == "make":  # a writer that waits for the lock keeps new readers out, for as long again
+            late.append(waiters(os.mkdir, mount.path("another"), uid=0))
+        view = waiters(os.stat, mount.path("history"), uid=0)
+        yield
+        assert late[0].result() == errno.ETIMEDOUT
+        assert view.result() == 0, "a name of the view that nobody has looked up yet"
+        if kind == "make":
+            yield
+            assert late[1].result() == errno.ETIMEDOUT
+        fs.live()
+        mount.wait_for(lambda: held(mount) == 0, "what was late is over")
+        if kind == "make":
+            mount.wait_for(lambda: os.path.isdir(mount.path("new")), "what was late is done all the same")
+        mount.drop("70-root.conf", "maxPods: 98\n")
+        mount.wait_for(lambda: "maxPods: 98\n" in mount.document(), "an engine that waited, too, is with us again")
+
+
+def test_the_root_of_a_dead_source_is_not_locked_for_ever(waiters):
     """The kernel locks it while it waits for the file server: every look-up of a new name would wait, too, even of a name of the view."""
-    mount, fs = dead_source
-    calls = {"make": (os.mkdir, mount.path("new")), "stat": (os.stat, mount.path("never seen")), "listdir": (os.listdir, mount.path())}
-    fs.die(*[deadfs.MKDIR] if kind == "make" else [])  # otherwise it would hang in the look-up already
-    late = [waiters(*calls[kind], uid=0)]
-    is_held(mount, 1)
-    if kind == "make":  # a writer that waits for the lock keeps new readers out, for as long again
-        late.append(waiters(os.mkdir, mount.path("another"), uid=0))
-    view = waiters(os.stat, mount.path("history"), uid=0)
-    assert late[0].result() == errno.ETIMEDOUT
-    assert view.result() == 0, "a name of the view that nobody has looked up yet"
-    assert {waiter.result() for waiter in late[1:]} <= {errno.ETIMEDOUT}
-    fs.live()
-    mount.wait_for(lambda: held(mount) == 0, "what was late is over")
-    if kind == "make":
-        mount.wait_for(lambda: os.path.isdir(mount.path("new")), "what was late is done all the same")
-    mount.drop("70-root.conf", "maxPods: 98\n")
-    mount.wait_for(lambda: "maxPods: 98\n" in mount.document(), "an engine that waited, too, is with us again")
+    at_once(*[lock_the_root(waiters, options, kind) for kind in ("stat", "listdir", "make") for options in OPTIONS.values()])
 
 
 def test_the_engine_of_a_dead_source(dead_source, waiters):
@@ -152,37 +181,31 @@ def test_successors_of_lkgfsd_end_what_waits_to_be_an_engine(dead_source, waiter
     assert "uses the state directory" not in mount.log()
 
 
-@pytest.mark.parametrize("options,asked", [("", ()), (",default_permissions", ()), ("", (deadfs.OPENDIR,)), (",default_permissions", (deadfs.GETATTR,))],
-                         ids=["local-all", "network-all", "local-open", "network-attributes"])
-def test_a_start_over_a_dead_source(waiters, options, asked):
+def start_over(waiters, options, *asked):
+    with dead_mount(waiters, options) as (mount, fs):
+        fs.die(*asked)
+        mount.start(wait_ready=False)
+        yield
+        says(mount, f"the source directory {mount.source} does not answer", 1)
+        assert mount.process.poll() is None
+        assert mount.stop() == 0
+        assert "stopping: SIGTERM" in mount.log() and not os.path.ismount(mount.mountpoint)
+        since = len(mount.notify.messages)
+        mount.start(wait_ready=False)
+        yield
+        says(mount, f"the source directory {mount.source} does not answer", 2)
+        fs.live()
+        mount.wait_ready(since)
+        assert "maxPods: 64\n" in mount.document()
+
+
+def test_a_start_over_a_dead_source(waiters):
     """It logs what it waits for, SIGTERM ends it, and it continues when the file system does."""
-    tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "file": "content\n"}
-
-    def plant(point):
-        os.mkdir(point, 0o755)
-        waiters.fs = waiters.stack.enter_context(deadfs.DeadFs(point, tree, options=",allow_other" + options))
-
-    with lib.Mount(over=False, start=False, tree=plant) as mount:
-        try:
-            waiters.fs.die(*asked)
-            mount.start(wait_ready=False)
-            says(mount, f"the source directory {mount.source} does not answer", 1)
-            assert mount.process.poll() is None
-            assert mount.stop() == 0
-            assert "stopping: SIGTERM" in mount.log() and not os.path.ismount(mount.mountpoint)
-            since = len(mount.notify.messages)
-            mount.start(wait_ready=False)
-            says(mount, f"the source directory {mount.source} does not answer", 2)
-            waiters.fs.live()
-            mount.wait_ready(since)
-            assert "maxPods: 64\n" in mount.document()
-        finally:
-            waiters.fs.live()
-            mount.close()
-            waiters.fs.close()
+    at_once(start_over(waiters, OPTIONS["local"]), start_over(waiters, OPTIONS["network"]),
+            start_over(waiters, OPTIONS["local"], deadfs.OPENDIR), start_over(waiters, OPTIONS["network"], deadfs.GETATTR))
 
 
-@pytest.mark.parametrize("dead_source", [""], indirect=True)
+@pytest.mark.parametrize("dead_source", ["local"], indirect=True)
 def test_a_copy_that_is_never_written_does_not_keep_lkgfsd(dead_source):
     """At the end lkgfsd waits for the fallback copy, but not forever."""
     mount, fs = dead_source

@@ -143,18 +143,6 @@ def test_no_file_for_a_kind_without_a_table(mounts):
     assert mark(mount, "maxPods") == ("110", "base kubelet.conf")
 
 
-def test_other_flags_at_a_restart(component):
-    kubelet = component()
-    mount = kubelet.mount
-    kubelet.start(*flags(mount, "--max-pods=70"))
-    wait_mark(mount, "maxPods", ("70", "flag --max-pods"))
-    kubelet.stop()
-    mount.wait_for(lambda: "ran last" in effective(mount), "the process is gone")
-    assert mark(mount, "maxPods") == ("70", "flag --max-pods"), "the last known line stays"
-    kubelet.start(*flags(mount))
-    wait_mark(mount, "maxPods", ("50", "drop-in 10-pods.conf"))
-
-
 def test_secrets_are_not_shown(component):
     kubelet = component()
     mount = kubelet.mount
@@ -167,31 +155,6 @@ def test_secrets_are_not_shown(component):
         for name in names:
             assert b"hunter2" not in lib.read_file(os.path.join(directory, name)), name
     assert "hunter2" not in mount.log()
-
-
-def test_a_rollback_shows_its_generation(component):
-    kubelet = component()
-    mount = kubelet.mount
-    first = mount.generation()
-    mount.drop("20-more.conf", "maxPods: 60\n")
-    assert mark(mount, "maxPods") == ("60", "drop-in 20-more.conf")
-    mount.command("rollback", str(first))
-    assert mark(mount, "maxPods") == ("50", f"generation {first}")
-    assert mark(mount, "port") == ("10250", "default")
-    kubelet.start(*flags(mount, "--max-pods=70"))
-    wait_mark(mount, "maxPods", ("70", "flag --max-pods"))
-    assert mark(mount, "failCgroupV1") == ("false", f"generation {first}")
-    mount.command("hold", "off")
-    assert mark(mount, "failCgroupV1") == ("false", "base kubelet.conf")
-
-
-@pytest.mark.parametrize("version,release,warned", [("v1.34.2+k3s1", "1.34", False), ("v1.28.9", "1.33", True)])
-def test_the_release_is_that_of_the_executable(component, version, release, warned):
-    mount = component(version).mount
-    mount.wait_for(lambda: f"release {release}," in effective(mount) and ("LKG4017" in findings(mount)) == warned,
-                   f"release {release}")
-    if warned:
-        assert version[1:5] in findings(mount)
 
 
 def test_a_component_newer_than_the_tables(component):

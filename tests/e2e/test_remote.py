@@ -56,17 +56,6 @@ def test_an_edit_arrives_by_the_watch(followed):
     assert len(api.seen(verb="get", plural="configmaps")) == n_get, "nothing was polled"
 
 
-def test_another_reference(followed):
-    api, node = followed
-    other = api.store.configmap(NAMESPACE, "other", payload("maxPods: 77\n"))
-    api.store.node("n1", {ANNOTATION: f"{NAMESPACE}/other"})
-    node.follows(other)
-    assert "\nmaxPods: 77\n" in node.mount.document()
-    put(api, "maxPods: 1\n")
-    node.follows(api.store.configmap(NAMESPACE, "other", payload("maxPods: 78\n")))
-    assert "\nmaxPods: 78\n" in node.mount.document(), "what it followed before does not count any more"
-
-
 def test_a_crash_loop_is_rolled_back(followed):
     api, node = followed
     node.live()
@@ -79,14 +68,6 @@ def test_a_crash_loop_is_rolled_back(followed):
     node.wait("condition", "False current failed trial period due to crash loop")
     assert source_id(bad) in node.bad()
     node.follows(put(api, "maxPods: 45\n"))
-
-
-def test_removing_the_annotation_resets(followed):
-    api, node = followed
-    api.store.node("n1")
-    node.wait("assigned", "init")
-    node.shows("clusterDomain")
-    assert node.sources() == ("init", "init", "init")
 
 
 # ---- limits ----
@@ -308,34 +289,9 @@ def test_a_kubeconfig_named_by_its_path_in_the_view(api, api_node, over):
     node.follows(obj)
 
 
-def test_a_broken_kubeconfig_names_the_field(api, api_node):
-    node = api_node(start=False)
-    lib.write_file(node.kubeconfig, lib.read_file(node.kubeconfig).decode().replace("client-key", "client-kex"), 0o600)
-    node.mount.start()
-    node.wait("findings", "LKG7001")
-    assert "client-key" in node.status("findings")
-    allow(api)
-    api.store.node("n1", {ANNOTATION: REFERENCE})
-    obj = put(api, "maxPods: 42\n")
-    api.kubeconfig(node.kubeconfig, node="n1")
-    node.mount.command("sync", "now")
-    node.follows(obj)
-
-
 def test_remote_is_off_by_default(api, api_node):
     allow(api)
     api.store.node("n1", {ANNOTATION: REFERENCE})
     put(api, "maxPods: 42\n")
     node = api_node(remote={"enabled": False})
     assert "clusterDomain" in node.mount.document() and api.n_connections == 0
-
-
-def test_metrics_count_answers(followed):
-    api, node = followed
-    text = node.status("metrics.prom")
-    assert re.search(r'^lkgfs_config_info\{component="kubelet",role="active",source_id="[^"]+"\} 1$', text, re.M)
-    assert re.search(r'^lkgfs_remote_up\{[^}]*\} 1$', text, re.M)
-    assert re.search(r'^lkgfs_remote_requests_total\{[^}]*code="ok"[^}]*\} [1-9]\d*$', text, re.M)
-    for line in text.splitlines():
-        if line.startswith("lkgfs_remote_"):
-            assert f"# TYPE {re.match('[a-z_]+', line).group()} " in text

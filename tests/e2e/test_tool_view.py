@@ -216,22 +216,24 @@ def test_a_silent_mount_does_not_hang_the_tool(mount):
     for pid in pids:
         lib.stop_process(pid)
     began = time.monotonic()
-    process = subprocess.Popen([lib.LKGFS, "status", "--mountpoint", mount.mountpoint], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
+    process, condition, served = [
+        subprocess.Popen([lib.LKGFS, *words, "--mountpoint", mount.mountpoint], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for words in (["status"], ["npd", "--check", "condition"], ["npd", "--check", "served"])]
     try:
         while not apart(process.pid):
             assert process.poll() is None and time.monotonic() - began < 15
             time.sleep(0.01)
         _, err = process.communicate(timeout=60)
         assert process.returncode == FAILED and b"not answered" in err and time.monotonic() - began < 40
-        for check, want in (("condition", 2), ("served", 1)):
-            result = lib.run(lib.LKGFS, "npd", "--mountpoint", mount.mountpoint, "--check", check)
-            assert (result.returncode, result.stdout) == (want, b"lkgfs does not answer: the mount hangs\n")
+        for npd, want in ((condition, 2), (served, 1)):
+            out, _ = npd.communicate(timeout=60)
+            assert (npd.returncode, out) == (want, b"lkgfs does not answer: the mount hangs\n")
     finally:
-        process.kill()
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        process.communicate()
+        for one in (process, condition, served):
+            one.kill()
+            one.communicate()
 
 
 # ---- status: the worst first, and the same objects as check ----

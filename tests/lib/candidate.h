@@ -88,7 +88,7 @@ static inline int candidate_build(const struct made_layer *layers, size_t n, str
                 r = layer_merge(&layers[i], ret->merged, &ret->report, &merged);
                 if (r < 0)
                         break;
-                ret->layers[ret->n_layers++] = (struct lkg_layer_info){
+                ret->layers[ret->n_layers] = (struct lkg_layer_info){
                         .role = layers[i].role,
                         .name = layers[i].name,
                         .file = layers[i].file,
@@ -100,6 +100,7 @@ static inline int candidate_build(const struct made_layer *layers, size_t n, str
                         .whole = true,
                         .cookie = (unsigned)i + 1,
                 };
+                ret->n_layers++;
                 lkg_value_unref(ret->merged);
                 ret->merged = merged;
                 if (layers[i].role == LKG_LAYER_BASE || layers[i].role == LKG_LAYER_REMOTE)

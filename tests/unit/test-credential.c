@@ -1,463 +1,476 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The credential: where it is searched for, the requirements for its files, complete and partial rotation,
- * expiry.
+ * The credential, in steps: rows/credential.rows. Where it is searched for, the requirements for its files, complete and partial rotation, expiry,
+ * and exec plugins: when one is run, what it may answer, and what is used meanwhile. $TOP is the directory that stands for the host, $TOP/src the
+ * source directory, $TOP/pod that of a service account.
  */
-#include "credential-place.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/stat.h>
 
-/* ---- where it is searched for ---- */
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 
-TEST_WITH(test_nothing_found, setup, teardown)
+#include <lkg/file.h>
+#include <lkg/http.h>
+
+#include "rows.h"
+#include "tmpdir.h"
+
+#define EXEC "exec: {command: %s, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"
+
+/* ---- certificates ---- */
+
+struct pair {
+        char *certificate, *key;
+};
+
+static char *bio_text(BIO *bio)
 {
-        struct place *p = *state;
+        char *data, *copy;
+        long n = BIO_get_mem_data(bio, &data);
 
-        open_with(p, "", NULL);
-        assert_int_equal(refresh(p), 0);
-        assert_null(identity(p));
-        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
-        assert_string_equal(lkg_credential_file(p->c), "");
-        assert_silent(p);
-        put(p->src, "kubelet.conf", "kind: KubeletConfiguration\n");
-        assert_int_equal(refresh(p), 0);
-        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
-        assert_silent(p);
+        copy = strndup(data, (size_t)n);
+        assert_non_null(copy);
+        BIO_free(bio);
+        return copy;
 }
 
-TEST_WITH(test_the_nodes_own_comes_and_goes, setup, teardown)
+static void add_name(X509 *x, const char *field, const char *value)
 {
-        struct place *p = *state;
-        char path[128];
-
-        open_with(p, "", NULL);
-        assert_int_equal(refresh(p), 0);
-        put_config(p, "token: t");
-        (void)snprintf(path, sizeof(path), "%s/kubelet.conf", p->src);
-        assert_int_equal(rename(p->config, path), 0);
-        assert_int_equal(refresh(p), 1);
-        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NODE);
-        assert_string_equal(lkg_credential_file(p->c), path);
-        assert_string_equal(identity(p)->token, "t");
-        put(p->src, "kubelet.conf", "a: ["); /* in the middle of a write */
-        assert_int_equal(refresh(p), 0);
-        assert_non_null(identity(p));
-        assert_int_equal(unlink(path), 0);
-        assert_int_equal(refresh(p), 1);
-        assert_null(identity(p));
-        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
-        put(p->src, "bootstrap-kubelet.conf", "kind: Config\n");
-        assert_int_equal(refresh(p), 0);
-        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
+        if (value)
+                assert_int_equal(X509_NAME_add_entry_by_txt(X509_get_subject_name(x), field, MBSTRING_UTF8,
+                                                            (const unsigned char *)value, -1, -1, 0),
+                                 1);
 }
 
-TEST_WITH(test_what_is_configured_comes_first, setup, teardown)
+/* Days from @now_ns on, negative = in the past. */
+static struct pair make_pair(uint64_t now_ns, const char *group, const char *user, int from_days,
+                             int to_days)
 {
-        struct place *p = *state;
+        struct pair pair;
+        EVP_PKEY *key = EVP_EC_gen("P-256");
+        time_t now = (time_t)(now_ns / LKG_NSEC_PER_SEC);
+        X509 *x = X509_new();
+        BIO *bio;
 
-        put_config(p, "token: t");
-        put(p->src, "kubelet.conf", "kind: Config\n");
-        put(p->pod, "token", "p");
-        (void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
-        (void)setenv("KUBERNETES_SERVICE_PORT", "443", 1);
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 1);
-        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_KUBECONFIG);
-        assert_string_equal(identity(p)->token, "t");
-        assert_int_equal(identity(p)->serial, 1);
+        assert_non_null(key);
+        assert_non_null(x);
+        assert_int_equal(X509_set_version(x, X509_VERSION_3), 1);
+        assert_non_null(X509_time_adj_ex(X509_getm_notBefore(x), from_days, 0, &now));
+        assert_non_null(X509_time_adj_ex(X509_getm_notAfter(x), to_days, 0, &now));
+        add_name(x, "O", group);
+        add_name(x, "CN", user);
+        assert_int_equal(X509_set_issuer_name(x, X509_get_subject_name(x)), 1);
+        assert_int_equal(X509_set_pubkey(x, key), 1);
+        assert_true(X509_sign(x, key, EVP_sha256()) > 0);
+        bio = BIO_new(BIO_s_mem());
+        assert_int_equal(PEM_write_bio_X509(bio, x), 1);
+        pair.certificate = bio_text(bio);
+        bio = BIO_new(BIO_s_mem());
+        assert_int_equal(PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL), 1);
+        pair.key = bio_text(bio);
+        X509_free(x);
+        EVP_PKEY_free(key);
+        return pair;
 }
 
-/* A volume of the kubelet: symlinks to a directory that is replaced as a whole. */
-TEST_WITH(test_service_account_and_its_rotation, setup, teardown)
+static void free_pair(struct pair *pair)
 {
-        struct place *p = *state;
-        struct pair ca = make_pair(p->now_ns, NULL, "ca", -1, 100);
-        char path[128], next[128];
-
-        (void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
-        (void)setenv("KUBERNETES_SERVICE_PORT", "443", 1);
-        (void)snprintf(path, sizeof(path), "%s/..1", p->pod);
-        assert_int_equal(mkdir(path, 0755), 0);
-        put(path, "token", "one\n");
-        put(path, "ca.crt", ca.certificate);
-        (void)snprintf(path, sizeof(path), "%s/..2", p->pod);
-        assert_int_equal(mkdir(path, 0755), 0);
-        put(path, "token", "two");
-        put(path, "ca.crt", ca.certificate);
-        (void)snprintf(path, sizeof(path), "%s/..data", p->pod);
-        assert_int_equal(symlink("..1", path), 0);
-        (void)snprintf(next, sizeof(next), "%s/token", p->pod);
-        assert_int_equal(symlink("..data/token", next), 0);
-        (void)snprintf(next, sizeof(next), "%s/ca.crt", p->pod);
-        assert_int_equal(symlink("..data/ca.crt", next), 0);
-        open_with(p, "", NULL);
-        assert_int_equal(refresh(p), 1);
-        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_IN_CLUSTER);
-        assert_string_equal(lkg_credential_file(p->c), p->pod);
-        assert_string_equal(identity(p)->server, "https://10.0.0.1:443");
-        assert_string_equal(identity(p)->token, "one");
-        assert_string_equal(identity(p)->ca, ca.certificate);
-        (void)snprintf(next, sizeof(next), "%s/..tmp", p->pod);
-        assert_int_equal(symlink("..2", next), 0);
-        assert_int_equal(rename(next, path), 0);
-        assert_int_equal(refresh(p), 1);
-        assert_string_equal(identity(p)->token, "two");
-        assert_int_equal(identity(p)->serial, 2);
-        assert_silent(p);
-        free_pair(&ca);
+        free(pair->certificate);
+        free(pair->key);
 }
 
-TEST_WITH(test_a_pod_without_a_token_is_none, setup, teardown)
+static char *encrypted_key(void)
 {
-        struct place *p = *state;
+        EVP_PKEY *key = EVP_EC_gen("P-256");
+        BIO *bio = BIO_new(BIO_s_mem());
 
-        (void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
-        (void)setenv("KUBERNETES_SERVICE_PORT", "443", 1);
-        open_with(p, "", NULL);
-        assert_int_equal(refresh(p), 0);
-        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
+        assert_int_equal(PEM_write_bio_PKCS8PrivateKey(bio, key, EVP_aes_128_cbc(), "secret", 6, NULL, NULL),
+                         1);
+        EVP_PKEY_free(key);
+        return bio_text(bio);
 }
 
-/* ---- its owner ---- */
+/* ---- the place ---- */
 
-TEST_WITH(test_the_nodes_certificate, setup, teardown)
+static char top[TMPDIR_MAX], src[TMPDIR_MAX + 8], pod[TMPDIR_MAX + 8];
+static int source_fd = -EBADF;
+static struct lkg_credential *credential;
+static struct lkg_identity *held;
+static struct pair pairs[2]; /* a, b */
+static char *encrypted;
+static uint64_t now_ns;
+static int n_asked, ask_result;
+
+static const char *at(const char *name)
 {
-        struct place *p = *state;
-        struct pair pair = node_pair(p->now_ns);
-        char both[8192];
+        static char path[PATH_MAX];
 
-        /* one file with both, like the kubelet's */
-        (void)snprintf(both, sizeof(both), "%s%s", pair.certificate, pair.key);
-        put(p->d, "kubelet-client-1.pem", both);
-        (void)snprintf(both, sizeof(both), "%s/kubelet-client-current.pem", p->d);
-        assert_int_equal(symlink("kubelet-client-1.pem", both), 0);
-        put_config(p,
-                   "client-certificate: kubelet-client-current.pem, client-key: kubelet-client-current.pem");
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 1);
-        assert_silent(p);
-        assert_string_equal(identity(p)->user, "system:node:n1");
-        assert_int_equal(identity(p)->expires_ns, p->now_ns + 364 * DAY_NS);
-        assert_true(lkg_credential_is_node(p->c, "n1"));
-        assert_false(lkg_credential_is_node(p->c, "n"));
-        assert_false(lkg_credential_is_node(p->c, "n12"));
-        assert_false(lkg_credential_is_node(p->c, ""));
-        free_pair(&pair);
+        (void)snprintf(path, sizeof(path), "%s/%s", top, name);
+        return path;
 }
 
-TEST_WITH(test_who_is_not_certainly_the_node, setup, teardown)
+static int end(void **state)
 {
-        struct place *p = *state;
-        static const struct {
-                const char *group, *user, *more;
-        } rows[] = {
-                { "system:masters", "system:node:n1", "" },
-                { NULL, "system:node:n1", "" },
-                { "system:nodes", "n1", "" },
-                { "system:nodes", NULL, "" },
-                { "system:nodes", "system:node:n1", ", token: t" },
-                { "system:nodes", "system:node:n1", ", as: other" },
-                { "system:nodes", "system:node:n1", ", username: other" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct pair pair = make_pair(p->now_ns, rows[i].group, rows[i].user, -1, 10);
-                char user[128];
-
-                (void)snprintf(user, sizeof(user), PAIR "%s", rows[i].more);
-                put_pair(p, &pair);
-                put_config(p, user);
-                open_with(p, p->config, NULL);
-                assert_int_equal(refresh(p), 1);
-                assert_false(lkg_credential_is_node(p->c, "n1"));
-                free_pair(&pair);
-        }
-}
-
-/* ---- files that are wrong ---- */
-
-TEST_WITH(test_wrong_files, setup, teardown)
-{
-        struct place *p = *state;
-        struct pair pair = node_pair(p->now_ns), other = node_pair(p->now_ns);
-        char *encrypted = encrypted_key();
-        const struct {
-                const char *user, *file, *text, *want;
-        } rows[] = {
-                { PAIR, "crt", "hello", "client-certificate: there is no certificate in it; want PEM" },
-                { PAIR, "key", "hello", "client-key: there is no private key in it; want PEM" },
-                { PAIR, "key", other.key,
-                  "client-key: the key does not belong to the certificate of "
-                  "users[u].user.client-certificate: half of a rotation, or another pair" },
-                { PAIR, "key", encrypted, "client-key: the key is encrypted" },
-                { "tokenFile: t", "t", " \n", "tokenFile: the file is empty; want a token" },
-                { "tokenFile: t", "t", "a b",
-                  "tokenFile: the token has white space or a control character in it" },
-                { "tokenFile: t", NULL, NULL, "/t: No such file or directory" },
-                { "tokenFile: src", NULL, NULL, "/src is a directory; a regular file is wanted" },
-                { "client-certificate-data: aGVsbG8=, client-key-data: aGVsbG8=", NULL, NULL,
-                  "client-certificate-data: there is no certificate in it" },
-                { "client-certificate-data: AAAA, client-key: key", NULL, NULL,
-                  "client-certificate-data: it has a NUL byte; want a PEM file" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                put_pair(p, &pair);
-                put_config(p, rows[i].user);
-                if (rows[i].file)
-                        put(p->d, rows[i].file, rows[i].text);
-                open_with(p, p->config, NULL);
-                assert_int_equal(refresh(p), 0);
-                assert_null(identity(p));
-                assert_said(p, 7002, LKG_ERROR, rows[i].want);
-                assert_said(p, 7002, LKG_ERROR, "config:2:"); /* the place of the field */
-                if (rows[i].file && rows[i].file[0] == 't') {
-                        char path[128];
-
-                        (void)snprintf(path, sizeof(path), "%s/t", p->d);
-                        assert_int_equal(unlink(path), 0);
-                }
+        (void)state;
+        credential = lkg_credential_free(credential);
+        held = lkg_identity_unref(held);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++) {
+                free_pair(&pairs[i]);
+                pairs[i] = (struct pair){ NULL };
         }
         free(encrypted);
-        free_pair(&pair);
-        free_pair(&other);
+        encrypted = NULL;
+        source_fd = lkg_close(source_fd);
+        if (*top)
+                assert_int_equal(tmpdir_remove(top), 0);
+        *top = '\0';
+        return 0;
 }
 
-TEST_WITH(test_wrong_ca, setup, teardown)
+STEP(steps, 0)
 {
-        struct place *p = *state;
-
-        put(p->d, "ca", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-        put(p->d, "config",
-            "clusters: [{name: c, cluster: {server: 'https://h', certificate-authority: ca}}]\n"
-            "users: [{name: u, user: {token: t}}]\n"
-            "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n");
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 0);
-        assert_said(p, 7002, LKG_ERROR,
-                    "clusters[c].cluster.certificate-authority: there is no certificate in it");
+        (void)end(NULL);
+        assert_int_equal(tmpdir_make(top), 0);
+        (void)snprintf(src, sizeof(src), "%s/src", top);
+        (void)snprintf(pod, sizeof(pod), "%s/pod", top);
+        assert_int_equal(mkdir(src, 0755), 0);
+        assert_int_equal(mkdir(pod, 0755), 0);
+        source_fd = open(src, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        now_ns = UINT64_C(1900000000) * LKG_NSEC_PER_SEC;
+        n_asked = ask_result = 0;
+        (void)unsetenv("KUBERNETES_SERVICE_HOST");
+        (void)unsetenv("KUBERNETES_SERVICE_PORT");
 }
 
-TEST_WITH(test_files_that_others_can_change, setup, teardown)
-{
-        struct place *p = *state;
-        char path[128];
+/* ---- files ---- */
 
-        put(p->d, "t", "token");
-        put_config(p, "tokenFile: t");
-        (void)snprintf(path, sizeof(path), "%s/t", p->d);
-        assert_int_equal(chmod(path, 0620), 0);
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 0);
-        assert_said(p, 7002, LKG_ERROR, "is not owned by root or is writable by others");
-        assert_int_equal(chmod(path, 0600), 0);
-        assert_int_equal(refresh(p), 1); /* noticed without another check of the kubeconfig's timestamps */
-        assert_int_equal(chmod(p->config, 0602), 0);
-        assert_int_equal(refresh(p), 0);
-        assert_said(p, 7001, LKG_ERROR, "is not owned by root or is writable by others");
-        assert_non_null(identity(p));
-        assert_int_equal(chmod(p->d, 0777), 0);
-        assert_int_equal(chmod(p->config, 0600), 0);
-        assert_int_equal(refresh(p), 0);
-        assert_said(p, 7001, LKG_ERROR, "the way leads through a directory that is not owned by root");
-        assert_int_equal(chmod(p->d, 0755), 0);
-        p->now_ns += 11 * LKG_NSEC_PER_SEC; /* no file has changed, so this is noticed by time */
-        assert_int_equal(refresh(p), 0);
-        assert_silent(p);
+/* Each @from becomes @to; takes @text over. */
+static char *replaced(char *text, const char *from, const char *to)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        const char *rest = text;
+
+        for (const char *next; (next = strstr(rest, from)); rest = next + strlen(from))
+                lkg_buf_printf(&buf, "%.*s%s", (int)(next - rest), rest, to);
+        lkg_buf_printf(&buf, "%s", rest);
+        free(text);
+        return lkg_buf_steal(&buf, NULL);
 }
 
-TEST_WITH(test_the_nodes_file_must_be_its_own, setup, teardown)
+/* With certificates and keys in it. */
+static char *filled(const char *text)
 {
-        struct place *p = *state;
-        char path[128];
+        static const char *const names[][2] = { { "$CERTIFICATE_A", "$KEY_A" },
+                                                { "$CERTIFICATE_B", "$KEY_B" } };
+        char *ret = strdup(text);
 
-        put_config(p, "token: t");
-        (void)snprintf(path, sizeof(path), "%s/kubelet.conf", p->src);
-        assert_int_equal(rename(p->config, path), 0);
-        assert_int_equal(chmod(path, 0666), 0);
-        open_with(p, "", NULL);
-        assert_int_equal(refresh(p), 0);
-        assert_null(identity(p));
-        assert_said(p, 7001, LKG_ERROR, "is not owned by root or is writable by others");
-}
-
-TEST_WITH(test_paths_below_the_view_mean_the_source, setup, teardown)
-{
-        struct place *p = *state;
-
-        put(p->src, "t", "token");
-        put_config(p, "tokenFile: /no/such/view/t");
-        open_with(p, p->config, "/no/such/view");
-        assert_int_equal(refresh(p), 1);
-        assert_string_equal(identity(p)->token, "token");
-        put_config(p, "tokenFile: /no/such/viewer/t");
-        assert_int_equal(refresh(p), 0);
-        assert_said(p, 7002, LKG_ERROR, "tokenFile: /no/such/viewer/t: No such file or directory");
-}
-
-/* ---- rotation ---- */
-
-TEST_WITH(test_nothing_new_is_nothing, setup, teardown)
-{
-        struct place *p = *state;
-        struct pair pair = node_pair(p->now_ns);
-        const struct lkg_identity *first;
-
-        put_pair(p, &pair);
-        put_config(p, PAIR);
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 1);
-        first = identity(p);
-        assert_int_equal(refresh(p), 0);
-        put_pair(p, &pair); /* new files with the same content */
-        assert_int_equal(refresh(p), 0);
-        assert_ptr_equal(identity(p), first);
-        assert_int_equal(first->serial, 1);
-        lkg_credential_rejected(p->c);
-        assert_int_equal(refresh(p), 0);
-        free_pair(&pair);
-}
-
-TEST_WITH(test_half_a_rotation_keeps_the_last_one, setup, teardown)
-{
-        struct place *p = *state;
-        struct pair one = node_pair(p->now_ns), two = node_pair(p->now_ns);
-
-        put_pair(p, &one);
-        put_config(p, PAIR);
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 1);
-        put(p->d, "crt", two.certificate);
-        assert_int_equal(refresh(p), 0);
-        assert_string_equal(identity(p)->certificate, one.certificate);
-        assert_said(p, 7002, LKG_ERROR, "half of a rotation");
-        put(p->d, "key", two.key);
-        assert_int_equal(refresh(p), 1);
-        assert_string_equal(identity(p)->certificate, two.certificate);
-        assert_string_equal(identity(p)->key, two.key);
-        assert_int_equal(identity(p)->serial, 2);
-        assert_silent(p);
-        free_pair(&one);
-        free_pair(&two);
-}
-
-TEST_WITH(test_a_broken_kubeconfig_keeps_the_last_one, setup, teardown)
-{
-        struct place *p = *state;
-
-        put_config(p, "token: one");
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 1);
-        put_config(p, "token: 1");
-        assert_int_equal(refresh(p), 0);
-        assert_string_equal(identity(p)->token, "one");
-        assert_said(p, 7001, LKG_ERROR, "users[u].user.token is a number");
-        assert_int_equal(unlink(p->config), 0);
-        assert_int_equal(refresh(p), 0);
-        assert_string_equal(identity(p)->token, "one");
-        assert_said(p, 7001, LKG_ERROR, "No such file or directory");
-        put_config(p, "token: two");
-        assert_int_equal(refresh(p), 1);
-        assert_string_equal(identity(p)->token, "two");
-}
-
-TEST_WITH(test_an_identity_outlives_the_next_one, setup, teardown)
-{
-        struct place *p = *state;
-        struct lkg_identity *held;
-
-        put_config(p, "token: one");
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 1);
-        held = lkg_identity_ref(lkg_credential_identity(p->c));
-        put_config(p, "token: two");
-        assert_int_equal(refresh(p), 1);
-        assert_string_equal(held->token, "one");
-        p->c = lkg_credential_free(p->c);
-        assert_string_equal(held->token, "one");
-        assert_null(lkg_identity_unref(held));
-}
-
-TEST_WITH(test_a_token_file_is_read_every_minute, setup, teardown)
-{
-        struct place *p = *state;
-        char path[128];
-        int fd;
-
-        put(p->d, "t", "one");
-        put_config(p, "tokenFile: t, token: old");
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 1);
-        assert_string_equal(identity(p)->token, "one");
-        (void)snprintf(path, sizeof(path), "%s/t", p->d);
-        assert_int_equal(unlink(path), 0);
-        assert_int_equal(refresh(p), 1); /* the file beside it is used while this one cannot be read */
-        assert_string_equal(identity(p)->token, "old");
-        assert_said(p, 7002, LKG_WARNING, "tokenFile: ");
-        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        assert_int_equal(write(fd, "two", 3), 3);
-        lkg_close(fd);
-        p->now_ns += 60 * LKG_NSEC_PER_SEC;
-        assert_int_equal(refresh(p), 1);
-        assert_string_equal(identity(p)->token, "two");
-}
-
-/* ---- ends ---- */
-
-TEST_WITH(test_ends_of_a_certificate, setup, teardown)
-{
-        struct place *p = *state;
-        static const struct {
-                int from, to;
-                uint64_t later_days; /* days after the first refresh, which is silent if it is not 0 */
-                enum lkg_severity severity;
-                const char *want;
-        } rows[] = {
-                { -1, 99, 0, LKG_NOTE, NULL },
-                { -91, 9, 0, LKG_WARNING,
-                  "client-certificate: the certificate ends at 2030-03-26T17:46:40Z, and nobody" },
-                { -10, 90, 81, LKG_WARNING, "the certificate ends at" },
-                { -1000, 9000, 8971, LKG_WARNING, "the certificate ends at" },
-                { -100, 0, 0, LKG_ERROR,
-                  "the certificate has ended at 2030-03-17T17:46:40Z; it is used until" },
-                { -10, 90, 91, LKG_ERROR, "the certificate has ended at" },
-                { 1, 100, 0, LKG_WARNING, "the certificate is valid from 2030-03-18T17:46:40Z on only" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct pair pair = make_pair(p->now_ns, "o", "u", rows[i].from, rows[i].to);
-                uint64_t start_ns = p->now_ns;
-
-                put_pair(p, &pair);
-                put_config(p, PAIR);
-                open_with(p, p->config, NULL);
-                assert_int_equal(refresh(p), 1); /* used anyway */
-                if (rows[i].later_days > 0) {
-                        assert_silent(p);
-                        p->now_ns += rows[i].later_days * DAY_NS + 1;
-                        assert_int_equal(refresh(p), 0);
-                }
-                if (rows[i].want)
-                        assert_said(p, 7004, rows[i].severity, rows[i].want);
-                else
-                        assert_silent(p);
-                p->now_ns = start_ns;
-                free_pair(&pair);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs) && pairs[i].key; i++) {
+                ret = replaced(ret, names[i][0], pairs[i].certificate);
+                ret = replaced(ret, names[i][1], pairs[i].key);
         }
+        if (encrypted)
+                ret = replaced(ret, "$ENCRYPTED", encrypted);
+        return ret;
 }
 
-TEST_WITH(test_end_of_a_token, setup, teardown)
+static void put(const char *name, const char *text)
 {
-        struct place *p = *state;
+        LKG_CLEANUP(lkg_closep) int fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *whole = filled(text);
 
-        /* {"exp":1900000100} */
-        put(p->d, "t", "eyJhbGciOiJub25lIn0.eyJleHAiOjE5MDAwMDAxMDB9.c2ln");
-        put_config(p, "tokenFile: t");
-        open_with(p, p->config, NULL);
-        assert_int_equal(refresh(p), 1);
-        assert_silent(p);
-        assert_int_equal(identity(p)->expires_ns, UINT64_C(1900000100) * LKG_NSEC_PER_SEC);
-        p->now_ns += 100 * LKG_NSEC_PER_SEC;
-        assert_int_equal(refresh(p), 0);
-        assert_said(p, 7004, LKG_ERROR,
-                    "users[u].user.tokenFile: the token has ended at 2030-03-17T17:48:20Z");
-        assert_non_null(identity(p));
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_write_file_atomic(fd, name, whole, strlen(whole), 0600, false, NULL), 0);
 }
+
+STEP(put, 2)
+{
+        put(q->parts[0], q->parts[1]);
+}
+
+static void put_config(const char *user)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(
+                &buf,
+                "clusters: [{name: c, cluster: {server: 'https://h'}}]\nusers: [{name: u, user: {%s}}]\n"
+                "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n",
+                user);
+        put("config", buf.data);
+}
+
+/* The kubeconfig of a user. */
+STEP(config, 1)
+{
+        put_config(q->parts[0]);
+}
+
+STEP(config_exec, 1)
+{
+        char user[256];
+
+        (void)snprintf(user, sizeof(user), EXEC, q->parts[0]);
+        put_config(user);
+}
+
+/* A or B; valid from and to, in days; O and CN of its owner, or - */
+STEP(pair, 5)
+{
+        struct pair *pair = &pairs[*q->parts[0] - 'A'];
+
+        free_pair(pair);
+        *pair = make_pair(now_ns, *q->parts[3] == '-' ? NULL : q->parts[3],
+                          *q->parts[4] == '-' ? NULL : q->parts[4], atoi(q->parts[1]), atoi(q->parts[2]));
+}
+
+STEP(encrypted, 0)
+{
+        encrypted = encrypted_key();
+}
+
+STEP(mkdir, 1)
+{
+        assert_int_equal(mkdir(at(q->parts[0]), 0755), 0);
+}
+
+STEP(symlink, 2)
+{
+        assert_int_equal(symlink(q->parts[1], at(q->parts[0])), 0);
+}
+
+STEP(unlink, 1)
+{
+        assert_int_equal(unlink(at(q->parts[0])), 0);
+}
+
+STEP(move, 2)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        assert_int_equal(renameat(fd, q->parts[0], fd, q->parts[1]), 0);
+}
+
+STEP(chmod, 2)
+{
+        assert_int_equal(chmod(at(q->parts[0]), (mode_t)strtoul(q->parts[1], NULL, 8)), 0);
+}
+
+/* As a container of a cluster has it. */
+STEP(in_cluster, 0)
+{
+        (void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+        (void)setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+}
+
+/* ---- the credential ---- */
+
+static int count_ask(void *userdata)
+{
+        (void)userdata;
+        n_asked++;
+        return ask_result;
+}
+
+static struct lkg_credential_options options_of(const char *kubeconfig, const char *mount_point)
+{
+        return (struct lkg_credential_options){ .kubeconfig = *kubeconfig ? at(kubeconfig) : "",
+                                                .source_path = src,
+                                                .source_fd = source_fd,
+                                                .mount_point = *mount_point ? mount_point : NULL,
+                                                .pod_dir = pod,
+                                                .allow_exec = true,
+                                                .run_exec = count_ask };
+}
+
+/* The kubeconfig, if one is configured, and where the view is. */
+STEP(open, 2)
+{
+        const struct lkg_credential_options options = options_of(q->parts[0], q->parts[1]);
+
+        lkg_credential_free(credential);
+        credential = lkg_credential_new(&options);
+}
+
+static void say(struct lkg_buf *ret, const char *text)
+{
+        char user[32];
+        LKG_CLEANUP(lkg_freep) char *shown = replaced(strdup(text), top, "$TOP");
+
+        (void)snprintf(user, sizeof(user), "(user %u,", (unsigned)getuid());
+        shown = replaced(shown, user, "(user me,");
+        lkg_buf_puts(ret, shown);
+}
+
+static void say_pem(struct lkg_buf *ret, const char *what, const char *text)
+{
+        if (!text || !*text)
+                return;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++)
+                if (pairs[i].key &&
+                    (strcmp(text, pairs[i].certificate) == 0 || strcmp(text, pairs[i].key) == 0 ||
+                     (strncmp(text, pairs[i].certificate, strlen(pairs[i].certificate)) == 0)))
+                        lkg_buf_printf(ret, ", %s %c", what, (int)('A' + i));
+}
+
+static void say_text(struct lkg_buf *ret, const char *what, const char *text)
+{
+        if (text && *text)
+                lkg_buf_printf(ret, ", %s %s", what, text);
+}
+
+/* Whether it is another one, all that there is of it, how often a plugin was asked, and the findings. */
+STEP(refresh, 0)
+{
+        bool is_new = lkg_credential_refresh(credential, now_ns);
+        const struct lkg_identity *identity = lkg_credential_identity(credential);
+        LKG_CLEANUP(lkg_freep) char *findings = NULL;
+
+        lkg_buf_puts(ret, is_new ? "new" : "as before");
+        if (identity) {
+                lkg_buf_printf(ret, ", #%u", (unsigned)identity->serial);
+                say_text(ret, "server", strcmp(identity->server, "https://h") == 0 ? "" : identity->server);
+                say_text(ret, "token", identity->token);
+                say_pem(ret, "certificate", identity->certificate);
+                say_pem(ret, "key", identity->key);
+                say_pem(ret, "CA", identity->ca);
+                say_text(ret, "user", identity->user);
+                if (identity->expires_ns)
+                        lkg_buf_printf(ret, ", ends in %" PRIi64 " s",
+                                       (int64_t)(identity->expires_ns - now_ns) / (int64_t)LKG_NSEC_PER_SEC);
+        } else
+                lkg_buf_puts(ret, ", none");
+        if (n_asked > 0)
+                lkg_buf_printf(ret, ", asked %d", n_asked);
+        findings = lkg_report_format(lkg_credential_findings(credential), NULL);
+        if (*findings)
+                lkg_buf_puts(ret, "; ");
+        say(ret, findings);
+}
+
+/* Which one it is, and its file. */
+STEP(kind, 0)
+{
+        lkg_buf_printf(ret, "%s ", lkg_credential_kind_name(lkg_credential_kind(credential)));
+        say(ret, lkg_credential_file(credential));
+}
+
+STEP(is_node, 1)
+{
+        lkg_buf_puts(ret, lkg_credential_is_node(credential, q->parts[0]) ? "yes" : "no");
+}
+
+/* When it must be looked at again although no file changes. */
+STEP(due, 0)
+{
+        uint64_t due_ns = lkg_credential_due_ns(credential);
+
+        if (due_ns <= now_ns)
+                lkg_buf_puts(ret, "now");
+        else if (due_ns - now_ns < LKG_NSEC_PER_SEC)
+                lkg_buf_puts(ret, "soon");
+        else
+                lkg_buf_printf(ret, "in %" PRIu64 " s",
+                               (due_ns - now_ns + LKG_NSEC_PER_SEC - 1) / LKG_NSEC_PER_SEC);
+}
+
+STEP(after, 1)
+{
+        now_ns += strtoull(q->parts[0], NULL, 10) * LKG_NSEC_PER_SEC;
+}
+
+/* A nanosecond later. */
+STEP(soon, 0)
+{
+        now_ns++;
+}
+
+/* A request was answered 401. */
+STEP(rejected, 0)
+{
+        lkg_credential_rejected(credential);
+}
+
+/* Somebody uses the identity on. */
+STEP(hold, 0)
+{
+        held = lkg_identity_ref(lkg_credential_identity(credential));
+}
+
+STEP(held, 0)
+{
+        lkg_buf_puts(ret, held->token);
+}
+
+STEP(close, 0)
+{
+        credential = lkg_credential_free(credential);
+}
+
+/* ---- exec plugins ---- */
+
+/* What comes of asking for the plugin: an error, or nothing. */
+STEP(asking, 1)
+{
+        ask_result = strcmp(q->parts[0], "EIO") == 0      ? -EIO
+                     : strcmp(q->parts[0], "EAGAIN") == 0 ? -EAGAIN
+                                                          : 0;
+}
+
+STEP(answer, 1)
+{
+        LKG_CLEANUP(lkg_freep) char *text = filled(q->parts[0]);
+
+        lkg_credential_exec_done(credential, text, strlen(text), NULL, now_ns);
+}
+
+/* The status of an ExecCredential. */
+STEP(answer_status, 1)
+{
+        LKG_CLEANUP(lkg_freep) char *status = filled(q->parts[0]);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(&buf,
+                       "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+                       "\"status\":{%s}}",
+                       status);
+        lkg_credential_exec_done(credential, buf.data, buf.size, NULL, now_ns);
+}
+
+/* With certificate and key of a pair. */
+STEP(answer_pair, 0)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_puts(&buf, "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+                           "\"status\":{\"clientCertificateData\":");
+        lkg_buf_json_string(&buf, pairs[0].certificate, strlen(pairs[0].certificate));
+        lkg_buf_puts(&buf, ",\"clientKeyData\":");
+        lkg_buf_json_string(&buf, pairs[0].key, strlen(pairs[0].key));
+        lkg_buf_puts(&buf, "}}");
+        lkg_credential_exec_done(credential, buf.data, buf.size, NULL, now_ns);
+}
+
+/* It says nothing, because of this. */
+STEP(ended, 1)
+{
+        lkg_credential_exec_done(credential, NULL, 0, q->parts[0], now_ns);
+}
+
+/* The program that the kubeconfig names, for a view that is there. */
+STEP(program, 1)
+{
+        const struct lkg_credential_options options = options_of("config", q->parts[0]);
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_kubeconfig *k = NULL;
+
+        assert_int_equal(lkg_credential_load(&options, &k, &report), 0);
+        say(ret, k->exec->argv[0]);
+        lkg_kubeconfig_free(k);
+        lkg_report_deinit(&report);
+}
+
+ROWS_WITH(credential, rows_steps, NULL, end)

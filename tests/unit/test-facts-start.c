@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why the process of a unit started: conclusions from the counter, and queries to a stand-in for systemd.
+ * Why the process of a unit started: conclusions from the counter (rows/starts.rows), and queries to a stand-in for systemd.
  */
 #include <fcntl.h>
 
 #include <lkg/file.h>
 #include <lkg/shared.h>
 
-#include "unit.h"
+#include "rows.h"
 #include "fake-systemd.h"
 #include "fs/supervisor/facts-collect.h"
 #include "fs/supervisor/supervisor.h"
@@ -15,107 +15,54 @@
 
 /* ---- conclusions ---- */
 
-TEST(test_why)
+/* A word; `-` is none. */
+static void take(const char *word, char ret[static LKG_UNIT_WORD_MAX])
 {
-        static const struct {
-                struct lkg_unit_last last;
-                uint32_t n_restarts;
-                enum lkg_start_why want;
-        } cases[] = {
-                /* nothing known from before */
-                { { 0 }, 0, LKG_START_MANUAL },
-                { { 0 }, 1, LKG_START_AUTOMATIC },
-                { { 0, .ended = true, .result = "success", .sub_state = "auto-restart" },
-                  1,
-                  LKG_START_AUTOMATIC },
-                /* the end was seen */
-                { { 7, 1, 0, 0, true, "auto-restart", "exit-code" }, 1, LKG_START_AUTOMATIC },
-                { { 7, 1, 4, 0, true, "auto-restart", "signal" }, 5, LKG_START_AUTOMATIC },
-                { { 7, 1, 4, 0, true, "auto-restart", "success" }, 5, LKG_START_CLEAN },
-                { { 7, 1, 4, 0, true, "auto-restart-queued", "success" }, 5, LKG_START_CLEAN },
-                { { 7, 1, 4, 0, true, "stop-post", "success" }, 5, LKG_START_CLEAN },
-                /* started by hand before the pause ended: the counter stays */
-                { { 7, 1, 4, 0, true, "auto-restart", "exit-code" }, 4, LKG_START_MANUAL },
-                /* the same number, but no pause: a start in between was not seen */
-                { { 7, 1, 1, 0, true, "dead", "success" }, 1, LKG_START_AUTOMATIC },
-                { { 7, 1, 1, 0, false, "", "" }, 1, LKG_START_AUTOMATIC },
-                { { 7, 1, 1, 0, true, "auto-restart-queued", "exit-code" }, 1, LKG_START_AUTOMATIC },
-                /* the known end is not that of the previous process */
-                { { 7, 1, 4, 0, true, "auto-restart", "success" }, 6, LKG_START_AUTOMATIC },
-                { { 7, 1, 4, 0, false, "", "" }, 5, LKG_START_AUTOMATIC },
-                /* a stop, a reset of the counter */
-                { { 7, 1, 4, 0, true, "dead", "success" }, 0, LKG_START_MANUAL },
-                { { 7, 1, 4, 0, true, "failed", "exit-code" }, 0, LKG_START_MANUAL },
-                { { 7, 1, 4, 0, false, "", "" }, 1, LKG_START_AUTOMATIC },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
-                if (lkg_start_why(&cases[i].last, cases[i].n_restarts) != cases[i].want)
-                        fail_msg("case %zu: %s", i + 1,
-                                 lkg_start_why_word(lkg_start_why(&cases[i].last, cases[i].n_restarts)));
+        (void)snprintf(ret, LKG_UNIT_WORD_MAX, "%s", *word == '-' ? "" : word);
 }
 
-TEST(test_ends)
+static void say_why(const struct question *q, struct lkg_buf *ret)
 {
-        static const struct {
-                struct lkg_unit_now now;
-                bool want;
-                const char *sub_state;
-        } cases[] = {
-                { { 0, 4, "auto-restart", "exit-code" }, true, "auto-restart" },
-                { { 0, 5, "auto-restart", "exit-code" }, true, "auto-restart-queued" },
-                { { 0, 5, "auto-restart-queued", "exit-code" }, true, "auto-restart-queued" },
-                { { 0, 4, "failed", "exit-code" }, true, "failed" },
-                { { 0, 4, "stop-sigterm", "exit-code" }, true, "stop-sigterm" },
-                { { 0, 5, "start-pre", "success" }, false, "" }, /* the result belongs to no process now */
-                { { 0, 5, "start", "success" }, false, "" },
-                { { 0, 5, "running", "success" }, false, "" },
-                { { 8, 4, "stop-sigterm", "success" }, false, "" }, /* it has not ended yet */
-        };
+        struct lkg_unit_last last = { .pid = atoi(q->parts[1]),
+                                      .start_time = *q->parts[1] != '-',
+                                      .n_restarts = (uint32_t)strtoul(q->parts[2], NULL, 10),
+                                      .ended = *q->parts[3] != '-' };
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_unit_last last = { .pid = 7, .start_time = 1, .n_restarts = 4 };
-
-                if (lkg_unit_ended(&last, &cases[i].now) != cases[i].want || last.ended != cases[i].want ||
-                    strcmp(last.sub_state, cases[i].sub_state) != 0)
-                        fail_msg("case %zu: %s", i + 1, last.sub_state);
-                if (last.ended)
-                        assert_string_equal(last.result, cases[i].now.result);
-                last = (struct lkg_unit_last){ 0 };
-                assert_false(lkg_unit_ended(&last, &cases[i].now)); /* of which unit? */
-        }
+        take(q->parts[3], last.sub_state);
+        take(q->parts[4], last.result);
+        lkg_buf_puts(ret,
+                     lkg_start_why_word(lkg_start_why(&last, (uint32_t)strtoul(q->parts[0], NULL, 10))));
 }
 
-TEST(test_what_is_remembered)
+static void say_end(const struct question *q, struct lkg_buf *ret)
 {
-        static const struct {
-                const char *text;
-                bool want;
-        } cases[] = {
-                { "17 99 3 automatic auto-restart exit-code\n", true },
-                { "17 99 0 manual running -\n", true },
-                { "17 99 1 clean dead success\n", true },
-                { "", false },
-                { "17 99 3 automatic auto-restart", false },
-                { "17 99 3 why auto-restart exit-code\n", false },
-                { "0 99 3 manual running -\n", false },
-                { "-1 99 3 manual running -\n", false },
-                { "x 99 3 manual running -\n", false },
-        };
+        struct lkg_unit_last last = { .pid = 7, .start_time = 1, .n_restarts = 4 }, none = { 0 };
+        struct lkg_unit_now now = { .main_pid = (uint32_t)strtoul(q->parts[0], NULL, 10),
+                                    .n_restarts = (uint32_t)strtoul(q->parts[1], NULL, 10) };
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_buf buf = LKG_BUF_INIT;
-                struct lkg_unit_last last;
-
-                if (lkg_unit_last_parse(cases[i].text, &last) != cases[i].want)
-                        fail_msg("%s", cases[i].text);
-                if (!cases[i].want)
-                        continue;
-                lkg_unit_last_format(&last, &buf);
-                assert_string_equal(buf.data, cases[i].text);
-                lkg_buf_deinit(&buf);
-        }
+        take(q->parts[2], now.sub_state);
+        take(q->parts[3], now.result);
+        if (lkg_unit_ended(&last, &now))
+                lkg_buf_printf(ret, "%s %s", last.sub_state, last.result);
+        assert_int_equal(last.ended, ret->size > 0);
+        assert_false(lkg_unit_ended(&none, &now)); /* of which unit? */
 }
+
+static void say_remembered(const struct question *q, struct lkg_buf *ret)
+{
+        struct lkg_unit_last last;
+
+        if (lkg_unit_last_parse(q->text, &last))
+                lkg_unit_last_format(&last, ret);
+        else
+                lkg_buf_puts(ret, "refused");
+}
+
+static const struct operation operations[] = {
+        { "why", say_why, 5 }, { "ends", say_end, 4 }, { "remembered", say_remembered, 0 }, { 0 }
+};
+
+ROWS(starts, operations)
 
 /* ---- asking ---- */
 

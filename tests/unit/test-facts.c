@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the supervisor learns about components: command lines of units, versions of programs.
+ * What the supervisor learns about components: command lines of units (rows/facts.rows), versions of programs.
  * Rule: docs/specification.md 6.6.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,7 +12,7 @@
 
 #include <lkg/file.h>
 
-#include "unit.h"
+#include "rows.h"
 #include "fs/supervisor/facts-collect.h"
 #include "tmpdir.h"
 
@@ -33,137 +34,68 @@ static void check_words(struct lkg_buf *buf, const char *want)
 
 /* ---- the protocol ---- */
 
-TEST(test_a_start_as_text)
+static void say_start(const struct question *q, struct lkg_buf *ret)
 {
-        static const char *const wrong[] = { "",          "7",          "7 8",       "7 8 yesterday",
-                                             "0 8 clean", "-7 8 clean", "x 8 clean", "7 8 automatical" };
-        struct lkg_fact_start start = { 7, UINT64_MAX, LKG_START_CLEAN }, read;
-        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_fact_start start;
 
-        lkg_fact_start_format(&start, &buf);
-        assert_string_equal(buf.data, "7 18446744073709551615 clean\n");
-        assert_true(lkg_fact_start_parse(buf.data, &read));
-        assert_int_equal(read.pid, 7);
-        assert_true(read.start_time == UINT64_MAX);
-        assert_int_equal(read.why, LKG_START_CLEAN);
-        lkg_buf_deinit(&buf);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
-                if (lkg_fact_start_parse(wrong[i], &read))
-                        fail_msg("'%s' is understood", wrong[i]);
+        if (lkg_fact_start_parse(q->text, &start))
+                lkg_fact_start_format(&start, ret);
+        else
+                lkg_buf_puts(ret, "refused");
 }
 
-TEST(test_a_restart_as_text)
+static void say_restarted(const struct question *q, struct lkg_buf *ret)
 {
-        struct lkg_fact_restarted restarted = { .asked_ns = 5, .boot = "b-1", .generation = 12 }, read;
-        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_fact_restarted restarted;
 
-        lkg_fact_restarted_format(&restarted, "failed: no such unit", &buf);
-        assert_string_equal(buf.data, "5 b-1 12 failed: no such unit\n");
-        assert_true(lkg_fact_restarted_parse(buf.data, &read));
-        assert_int_equal(read.asked_ns, 5);
-        assert_string_equal(read.boot, "b-1");
-        assert_int_equal(read.generation, 12);
-        assert_string_equal(read.result, "failed:");
-        lkg_buf_deinit(&buf);
-        assert_false(lkg_fact_restarted_parse("5 b-1 12", &read));
-        assert_false(lkg_fact_restarted_parse("five b-1 12 done", &read));
-        assert_int_equal(lkg_fact_plan_due("boot_id=b\nplanned_generation=4\nnot_before_ns=99\nretries=0\n"),
-                         99);
-        assert_int_equal(lkg_fact_plan_due("not_before_ns=7"), 7);
-        assert_int_equal(lkg_fact_plan_due("boot_id=not_before_ns=7\n"), 0);
-        assert_int_equal(lkg_fact_plan_due(""), 0);
+        if (lkg_fact_restarted_parse(q->text, &restarted))
+                lkg_fact_restarted_format(&restarted, restarted.result, ret);
+        else
+                lkg_buf_puts(ret, "refused");
+}
+
+static void say_plan_due(const struct question *q, struct lkg_buf *ret)
+{
+        lkg_buf_printf(ret, "%" PRIu64, lkg_fact_plan_due(q->text));
 }
 
 /* ---- expansion ---- */
 
-TEST(test_expansion)
+/* The words in an environment, and which names it lacks. */
+static void say_expand(const struct question *q, struct lkg_buf *ret)
 {
-        static const struct {
-                const char *word, *want;
-        } cases[] = {
-                { "plain", "plain|" },
-                { "", "|" },
-                { "$ONE", "1|" },
-                { "$TWO", "a|b c|d|" }, /* split, quotes respected */
-                { "$EMPTY", "" },       /* no word at all */
-                { "$UNSET", "" },
-                { "${TWO}", "a 'b c' d|" }, /* exactly its text */
-                { "${UNSET}", "|" },
-                { "--x=${ONE}${ONE}", "--x=11|" },
-                { "--x=$ONE", "--x=$ONE|" }, /* only as a whole word, or in braces */
-                { "$ONE-x", "" },            /* everything that follows is part of the name */
-                { "$$ONE", "$ONE|" },
-                { "a$$b", "a$b|" },
-                { "${ONE", "${ONE|" },
-                { "${ONE:-2}", "${ONE:-2}|" },
-                { "$", "" },
-                { "a$", "a$|" },
-                { "$QUOTED", "x y|it's|" },
+        static const char *const set[] = {
+                "ONE=7", "ONE=1", "TWO=a 'b c' d", "EMPTY=", "QUOTED=\"x y\"  it\\'s ", "no assignment"
         };
         struct lkg_strings env = { 0 }, lacking = { 0 };
 
-        assert_int_equal(lkg_env_set(&env, "ONE=7"), 0);
-        assert_int_equal(lkg_env_set(&env, "ONE=1"), 0);
-        assert_int_equal(lkg_env_set(&env, "TWO=a 'b c' d"), 0);
-        assert_int_equal(lkg_env_set(&env, "EMPTY="), 0);
-        assert_int_equal(lkg_env_set(&env, "QUOTED=\"x y\"  it\\'s "), 0);
-        assert_int_equal(lkg_env_set(&env, "no assignment"), 0);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_buf buf = LKG_BUF_INIT;
-
-                lkg_exec_expand(&env, cases[i].word, &buf, &lacking);
-                if (strcmp(shown(&buf), cases[i].want) != 0)
-                        fail_msg("%s gives %s, want %s", cases[i].word, shown(&buf), cases[i].want);
-                lkg_buf_deinit(&buf);
-        }
-        assert_int_equal(lacking.n_items, 4); /* $UNSET, ${UNSET}, $ONE-x and $ */
-        assert_string_equal(lacking.items[1], "UNSET");
-        assert_string_equal(lacking.items[2], "ONE-x");
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(set); i++)
+                assert_int_equal(lkg_env_set(&env, set[i]), 0);
+        lkg_exec_expand(&env, q->text, ret, &lacking);
+        (void)shown(ret);
+        for (size_t i = 0; i < lacking.n_items; i++)
+                lkg_buf_printf(ret, " lacks '%s'", lacking.items[i]);
         lkg_strings_deinit(&lacking);
         lkg_strings_deinit(&env);
 }
 
-TEST(test_environment_files)
+/* NAME=VALUE| ... */
+static void say_environment(const struct question *q, struct lkg_buf *ret)
 {
-        static const struct {
-                const char *text, *want; /* NAME=VALUE| ... */
-        } cases[] = {
-                { "A=1\nB=2\n", "A=1|B=2|" },
-                { "A=1", "A=1|" },
-                { "# A=1\n; B=2\n\n  C = 3 \n", "C=3|" },
-                { "# a \\\nB=2\nC=3\n", "C=3|" }, /* a comment continues */
-                { "A=1\nA=2\n", "A=2|" },
-                { "A=one two  \n", "A=one two|" },
-                { "A=\"one \\\"two\\\" \\x\"\n", "A=one \"two\" \\x|" },
-                { "A='one \\ two'\n", "A=one \\ two|" },
-                { "A=\"a b\" 'c'\n", "A=a bc|" },
-                { "A=one \\\n two\n", "A=one  two|" },
-                { "A=it\\'s\\ \n", "A=it's |" },
-                { "A=a\"b\"\n", "A=a\"b\"|" },
-                { "A=\n", "A=|" },
-                { "nothing\nA=1\n", "A=1|" },
-                { "1A=1\n-=2\n", "" },
-                { "=1\nA=2\n=", "A=2|" },
-                { "A=\"not closed\nB=2\n", "A=not closed\nB=2\n|" },
-                { "KUBELET_KUBEADM_ARGS=\"--max-pods=70 --node-labels=a=b,c=d\"\n",
-                  "KUBELET_KUBEADM_ARGS=--max-pods=70 --node-labels=a=b,c=d|" },
-                { "A=\\", "A=\\|" },
-                { "A=\"\\", "A=\\|" },
-        };
+        struct lkg_strings env = { 0 };
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_strings env = { 0 };
-                struct lkg_buf buf = LKG_BUF_INIT;
-
-                assert_int_equal(lkg_env_parse(&env, cases[i].text, strlen(cases[i].text)), 0);
-                for (size_t k = 0; k < env.n_items; k++)
-                        lkg_buf_append(&buf, env.items[k], strlen(env.items[k]) + 1);
-                if (strcmp(shown(&buf), cases[i].want) != 0)
-                        fail_msg("%s gives %s, want %s", cases[i].text, shown(&buf), cases[i].want);
-                lkg_buf_deinit(&buf);
-                lkg_strings_deinit(&env);
-        }
+        assert_int_equal(lkg_env_parse(&env, q->text, q->size), 0);
+        for (size_t i = 0; i < env.n_items; i++)
+                lkg_buf_printf(ret, "%s|", env.items[i]);
+        lkg_strings_deinit(&env);
 }
+
+static const struct operation operations[] = {
+        { "start", say_start, 0 },   { "restarted", say_restarted, 0 },     { "plan_due", say_plan_due, 0 },
+        { "expand", say_expand, 0 }, { "environment", say_environment, 0 }, { 0 },
+};
+
+ROWS(facts, operations)
 
 /* ---- units ---- */
 

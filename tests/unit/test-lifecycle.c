@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkg_step(): a table of every event in every state; invariants of all steps, over random states; and, with a model of the disk,
- * the result if the engine stops after each effect, or if each durable effect fails.
+ * lkg_step(): every event in every state (rows/lifecycle.rows; the states are those of rows/lifecycle.states); invariants of all steps, over random
+ * states; and, with a model of the disk, the result if the engine stops after each effect, or if each durable effect fails.
  *
- * The table is lifecycle-table.txt. LKG_TABLE_WRITE=FILE writes the current table to FILE; review it before it replaces the old one.
  * Rule: docs/specification.md 4.4.
  */
 #define UNIT_OWN_MAIN
@@ -17,7 +16,7 @@
 #include <lkg/text.h>
 #include <lkg/lifecycle.h>
 
-#include "unit.h"
+#include "rows.h"
 
 #define NOW  (UINT64_C(1000) * LKG_NSEC_PER_SEC)
 #define WALL (UINT64_C(5000) * LKG_NSEC_PER_SEC)
@@ -119,333 +118,208 @@ static void hold(struct world *w, enum lkg_hold_mode mode, uint64_t generation)
         w->facts.serves_active = false;
 }
 
-/* ---- states ---- */
-
-static void local(struct world *w)
+static void arm_try(struct world *w)
 {
-        set_pointers(w, "", "", "");
-}
-
-static void waiting(struct world *w)
-{
-        set_pointers(w, "a", "", "");
-}
-
-static void followed(struct world *w)
-{
-        set_pointers(w, "a", "a", "g");
-}
-
-static void on_trial(struct world *w)
-{
-        followed(w);
-        set_trial(w, LKG_TRIAL_RUNNING, 1, 0);
-}
-
-static void another_assigned(struct world *w)
-{
-        on_trial(w);
-        w->l.pointers.assigned = source("b");
-}
-
-/* Its mark was removed: it may be tried again. */
-static void rolled_back_forgiven(struct world *w)
-{
-        set_pointers(w, "a", "g", "g");
-        set_rollback(w, "a");
-        set_trial(w, LKG_TRIAL_FAILED, 3, 5);
-}
-
-static void one_start_left(struct world *w)
-{
-        on_trial(w);
-        w->l.trial.prior = 3;
-}
-
-static void trial_over(struct world *w)
-{
-        on_trial(w);
-        w->l.trial.good_ns = 600 * LKG_NSEC_PER_SEC;
-}
-
-static void good(struct world *w)
-{
-        set_pointers(w, "a", "a", "a");
-        set_trial(w, LKG_TRIAL_PASSED, 0, 600);
-}
-
-static void rolled_back(struct world *w)
-{
-        const struct lkg_config_source a = source("a");
-
-        set_pointers(w, "a", "g", "g");
-        set_rollback(w, "a");
-        set_trial(w, LKG_TRIAL_FAILED, 3, 5);
-        condemn(w, &a, LKG_BAD_CRASHED);
-}
-
-static void marked(struct world *w)
-{
-        const struct lkg_config_source a = source("a");
-
-        on_trial(w);
-        condemn(w, &a, LKG_BAD_MARKED);
-}
-
-static void good_marked(struct world *w)
-{
-        const struct lkg_config_source g = source("g");
-
-        on_trial(w);
-        condemn(w, &g, LKG_BAD_MARKED);
-}
-
-static void held(struct world *w)
-{
-        on_trial(w);
-        hold(w, LKG_HOLD_ON, 7);
-}
-
-static void pinned(struct world *w)
-{
-        rolled_back(w);
-        hold(w, LKG_HOLD_ROLLBACK, 3);
-        lkg_lifecycle_say_assigned(&w->l.pointers, w->l.record.pinned_for);
-}
-
-static void pinned_for_older(struct world *w)
-{
-        pinned(w);
-        (void)strcpy(w->l.record.pinned_for, "uid-older/1");
-}
-
-static void try_armed(struct world *w)
-{
-        local(w);
         w->l.record.hold =
                 (struct lkg_hold){ .try_phase = LKG_TRY_ARMED, .try_duration_ns = 60, .try_previous = 7 };
         w->l.record.tried_by = (struct lkg_held_by){ .time_ns = WALL - 3, .program = "sh" };
 }
 
-static void try_due(struct world *w)
+static void leave_unfinished(struct world *w, enum lkg_unfinished_kind kind)
 {
-        try_armed(w);
-        w->l.record.hold.try_phase = LKG_TRY_RUNNING;
-        w->l.record.hold.try_deadline_ns = NOW;
+        w->l.record.unfinished.kind = kind;
+        w->l.record.unfinished.by.time_ns = kind == LKG_UNFINISHED_GOOD ? WALL - 4 : 0;
+        lkg_config_source_id(&w->l.pointers.active, w->l.record.unfinished.source);
 }
 
-static void unfinished_rollback(struct world *w)
-{
-        const struct lkg_config_source a = source("a");
+/* ---- states: rows/lifecycle.states ---- */
 
-        on_trial(w);
-        hold(w, LKG_HOLD_ROLLBACK, 3);
-        lkg_lifecycle_say_assigned(&w->l.pointers, w->l.record.pinned_for);
-        w->l.record.unfinished.kind = LKG_UNFINISHED_ABANDON;
-        lkg_config_source_id(&a, w->l.record.unfinished.source);
+#define STATES_MAX 64
+
+static struct state {
+        char *name;
+        struct world world; /* its pointers are those of a world that begins as a copy */
+} states[STATES_MAX];
+static size_t n_states;
+
+static size_t state_named(const char *name)
+{
+        for (size_t i = 0; i < n_states; i++)
+                if (strcmp(states[i].name, name) == 0)
+                        return i;
+        fail_msg("no state %s", name);
+        return 0;
 }
 
-static void unfinished_good(struct world *w)
-{
-        const struct lkg_config_source a = source("a");
+#define MEMBER(of) offsetof(struct world, of), sizeof(((struct world *)NULL)->of)
 
-        on_trial(w);
-        w->l.record.unfinished.kind = LKG_UNFINISHED_GOOD;
-        w->l.record.unfinished.by.time_ns = WALL - 4;
-        lkg_config_source_id(&a, w->l.record.unfinished.source);
-}
-
-static void document_on_trial(struct world *w)
-{
-        local(w);
-        w->facts.scope_all = true;
-        w->l.document = lkg_document_source(SHA);
-        set_trial(w, LKG_TRIAL_RUNNING, 3, 0);
-}
-
-static void document_marked(struct world *w)
-{
-        struct lkg_config_source s = lkg_document_source(SHA);
-
-        document_on_trial(w);
-        condemn(w, &s, LKG_BAD_CRASHED);
-}
-
-static void document_left(struct world *w)
-{
-        document_marked(w);
-        set_trial(w, LKG_TRIAL_FAILED, 3, 0);
-        set_rollback(w, "");
-        (void)strcpy(w->l.pointers.rollback.passed_over, LKG_PASSED_OVER_UNKNOWN);
-        w->facts.sha256 = GOOD;
-        w->facts.active = 3;
-}
-
-static void first_document(struct world *w)
-{
-        document_on_trial(w);
-        *w->l.pointers.good.sha256 = '\0';
-        set_trial(w, LKG_TRIAL_IDLE, 0, 0);
-        memset(&w->l.document, 0, sizeof(w->l.document));
-}
-
-static void healthy(struct world *w)
-{
-        on_trial(w);
-        w->l.trial.rules.stable_for_ns = 60 * LKG_NSEC_PER_SEC;
-        w->l.trial.judged[LKG_CHECK_NODE] = true;
-        w->l.trial.seen[LKG_CHECK_NODE] = LKG_HEALTH_UNKNOWN;
-        w->facts.health[LKG_CHECK_NODE] = LKG_HEALTH_GOOD;
-        w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_GOOD;
-}
-
-static void unhealthy(struct world *w)
-{
-        healthy(w);
-        w->l.trial.seen[LKG_CHECK_NODE] = w->facts.health[LKG_CHECK_NODE] = LKG_HEALTH_BAD;
-        w->l.trial.bad[LKG_CHECK_NODE] = true;
-        w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_OFF;
-}
-
-static void over_unhealthy(struct world *w)
-{
-        unhealthy(w);
-        w->l.trial.good_ns = 600 * LKG_NSEC_PER_SEC;
-}
-
-static void extension_over(struct world *w)
-{
-        unhealthy(w);
-        w->l.trial.extended = true;
-        w->l.trial.good_ns = 1200 * LKG_NSEC_PER_SEC;
-}
-
-static void extension_over_silent(struct world *w)
-{
-        extension_over(w);
-        w->l.trial.seen[LKG_CHECK_NODE] = w->facts.health[LKG_CHECK_NODE] = LKG_HEALTH_UNKNOWN;
-}
-
-static void extension_over_unknown(struct world *w)
-{
-        extension_over_silent(w);
-        w->l.trial.bad[LKG_CHECK_NODE] = false;
-        w->l.trial.calm_ns = 60 * LKG_NSEC_PER_SEC;
-}
-
-static void document_extension_over(struct world *w)
-{
-        document_on_trial(w);
-        w->l.trial.rules.stable_for_ns = 60 * LKG_NSEC_PER_SEC;
-        w->l.trial.good_ns = 1200 * LKG_NSEC_PER_SEC;
-        w->l.trial.extended = true;
-        w->l.trial.judged[LKG_CHECK_HTTP] = true;
-        w->l.trial.seen[LKG_CHECK_HTTP] = w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_BAD;
-        w->l.trial.bad[LKG_CHECK_HTTP] = true;
-}
-
-/* It has crashed, and nobody starts it again. */
-static void away(struct world *w)
-{
-        on_trial(w);
-        w->l.trial.prior = 1;
-        w->l.trial.running_since_ns = 0;
-        w->l.trial.away_since_ns = NOW - 10 * LKG_NSEC_PER_SEC;
-}
-
-static void away_too_long(struct world *w)
-{
-        away(w);
-        w->l.trial.away_ns = 890 * LKG_NSEC_PER_SEC;
-}
-
-static void document_away_too_long(struct world *w)
-{
-        document_on_trial(w);
-        w->l.trial.prior = 1;
-        w->l.trial.running_since_ns = 0;
-        w->l.trial.away_since_ns = NOW - 10 * LKG_NSEC_PER_SEC;
-        w->l.trial.away_ns = 890 * LKG_NSEC_PER_SEC;
-}
-
-static void away_held(struct world *w)
-{
-        away_too_long(w);
-        hold(w, LKG_HOLD_ON, 7);
-}
-
-/* `remote.enabled: false` in the middle of a trial: the local configuration is served. */
-static void remote_off(struct world *w)
-{
-        trial_over(w);
-        w->l.trial.prior = 3;
-        w->facts.remote = false;
-}
-
-static void nothing_served(struct world *w)
-{
-        local(w);
-        w->facts.active = 0;
-        w->facts.sha256 = "";
-        w->facts.serves_active = false;
-}
-
+/* Members that are set to a number, `unit` times what the file says; or to the name of a health. */
 static const struct {
         const char *name;
-        void (*set)(struct world *w);
-} states[] = {
-        { "local", local },
-        { "nothing served", nothing_served },
-        { "waiting to be tried", waiting },
-        { "followed", followed },
-        { "on trial", on_trial },
-        { "one start left", one_start_left },
-        { "trial over", trial_over },
-        { "good", good },
-        { "rolled back", rolled_back },
-        { "active is marked", marked },
-        { "last known good is marked", good_marked },
-        { "held", held },
-        { "pinned by a rollback", pinned },
-        { "pinned for an older one", pinned_for_older },
-        { "try armed", try_armed },
-        { "try due", try_due },
-        { "unfinished rollback", unfinished_rollback },
-        { "unfinished rollback lkg", unfinished_good },
-        { "document on trial", document_on_trial },
-        { "document is marked", document_marked },
-        { "document left", document_left },
-        { "first document", first_document },
-        { "remote switched off", remote_off },
-        { "on trial, another assigned", another_assigned },
-        { "rolled back, forgiven", rolled_back_forgiven },
-        { "healthy", healthy },
-        { "not healthy", unhealthy },
-        { "trial over, not healthy", over_unhealthy },
-        { "extension over, not healthy", extension_over },
-        { "extension over, API server away", extension_over_unknown },
-        { "extension over, not healthy, API server away", extension_over_silent },
-        { "document, extension over", document_extension_over },
-        { "away", away },
-        { "away for too long", away_too_long },
-        { "document, away for too long", document_away_too_long },
-        { "away for too long, held", away_held },
+        size_t offset, size;
+        uint64_t unit;
+} fields[] = {
+        { "active", MEMBER(facts.active), 1 },
+        { "serves-active", MEMBER(facts.serves_active), 1 },
+        { "scope-all", MEMBER(facts.scope_all), 1 },
+        { "remote", MEMBER(facts.remote), 1 },
+        { "node", MEMBER(facts.health[LKG_CHECK_NODE]), 0 },
+        { "http", MEMBER(facts.health[LKG_CHECK_HTTP]), 0 },
+        { "prior", MEMBER(l.trial.prior), 1 },
+        { "extended", MEMBER(l.trial.extended), 1 },
+        { "stable-for", MEMBER(l.trial.rules.stable_for_ns), LKG_NSEC_PER_SEC },
+        { "good-for", MEMBER(l.trial.good_ns), LKG_NSEC_PER_SEC },
+        { "calm-for", MEMBER(l.trial.calm_ns), LKG_NSEC_PER_SEC },
+        { "away-for", MEMBER(l.trial.away_ns), LKG_NSEC_PER_SEC },
+        { "away-since", MEMBER(l.trial.away_since_ns), LKG_NSEC_PER_SEC },
+        { "running-since", MEMBER(l.trial.running_since_ns), LKG_NSEC_PER_SEC },
+        { "node-judged", MEMBER(l.trial.judged[LKG_CHECK_NODE]), 1 },
+        { "http-judged", MEMBER(l.trial.judged[LKG_CHECK_HTTP]), 1 },
+        { "node-seen", MEMBER(l.trial.seen[LKG_CHECK_NODE]), 0 },
+        { "http-seen", MEMBER(l.trial.seen[LKG_CHECK_HTTP]), 0 },
+        { "node-bad", MEMBER(l.trial.bad[LKG_CHECK_NODE]), 1 },
+        { "http-bad", MEMBER(l.trial.bad[LKG_CHECK_HTTP]), 1 },
 };
+
+static void set_field(struct world *w, const char *name, const char *text)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++) {
+                void *at = (char *)w + fields[i].offset;
+                uint64_t value;
+
+                if (strcmp(fields[i].name, name) != 0)
+                        continue;
+                value = fields[i].unit ? strtoull(text, NULL, 10) * fields[i].unit
+                                       : rows_named(lkg_health_name, LKG_HEALTH_BAD + 1, text);
+                if (fields[i].size == 1)
+                        *(uint8_t *)at = (uint8_t)value;
+                else if (fields[i].size == 4)
+                        *(uint32_t *)at = (uint32_t)value;
+                else
+                        *(uint64_t *)at = value;
+                return;
+        }
+        fail_msg("no field %s", name);
+}
+
+static const char *source_name(const char *word)
+{
+        return word && strcmp(word, "-") != 0 ? word : "";
+}
+
+/* One word of a state. Return: false: it is none of these. */
+static bool set_word(struct world *w, const char *word, const char *value, const char *second,
+                     const char *third)
+{
+        struct lkg_config_source s =
+                strcmp(value, "document") == 0 ? lkg_document_source(SHA) : source(source_name(value));
+
+        if (strcmp(word, "pointers") == 0)
+                set_pointers(w, source_name(value), source_name(second), source_name(third));
+        else if (strcmp(word, "assigned") == 0)
+                w->l.pointers.assigned = s;
+        else if (strcmp(word, "trial") == 0)
+                set_trial(w, rows_named(lkg_trial_state_name, _LKG_TRIAL_STATE_MAX, value),
+                          (unsigned)atoi(second), strtoull(third, NULL, 10));
+        else if (strcmp(word, "mark") == 0)
+                condemn(w, &s, strcmp(second, "crashed") == 0 ? LKG_BAD_CRASHED : LKG_BAD_MARKED);
+        else if (strcmp(word, "hold") == 0)
+                hold(w, rows_named(lkg_hold_mode_name, _LKG_HOLD_MODE_MAX, value),
+                     strtoull(second, NULL, 10));
+        else if (strcmp(word, "pinned-for") == 0 && strcmp(value, "assigned") == 0)
+                lkg_lifecycle_say_assigned(&w->l.pointers, w->l.record.pinned_for);
+        else if (strcmp(word, "pinned-for") == 0)
+                (void)strcpy(w->l.record.pinned_for, value);
+        else if (strcmp(word, "try") == 0 && strcmp(value, "armed") == 0)
+                arm_try(w);
+        else if (strcmp(word, "try") == 0) {
+                w->l.record.hold.try_phase = LKG_TRY_RUNNING;
+                w->l.record.hold.try_deadline_ns = NOW;
+        } else if (strcmp(word, "unfinished") == 0)
+                leave_unfinished(w,
+                                 strcmp(value, "good") == 0 ? LKG_UNFINISHED_GOOD : LKG_UNFINISHED_ABANDON);
+        else if (strcmp(word, "rollback") == 0)
+                set_rollback(w, source_name(value));
+        else if (strcmp(word, "passed-over") == 0)
+                (void)strcpy(w->l.pointers.rollback.passed_over, LKG_PASSED_OVER_UNKNOWN);
+        else if (strcmp(word, "document") == 0)
+                w->l.document = *value == '1' ? lkg_document_source(SHA) : source("");
+        else if (strcmp(word, "good-is") == 0)
+                *w->l.pointers.good.sha256 = '\0';
+        else if (strcmp(word, "serves") == 0)
+                w->facts.sha256 = strcmp(value, "good") == 0 ? GOOD : "";
+        else
+                return false;
+        return true;
+}
+
+static void init_world(struct world *w)
+{
+        *w = (struct world){ .facts = { .remote = true,
+                                        .watched = true,
+                                        .serves_active = true,
+                                        .active = 7,
+                                        .sha256 = SHA,
+                                        .trial_saved_ns = NOW - 2 * LKG_TRIAL_SAVE_NS } };
+}
+
+/* A world that borrows its own marks. */
+static void copy_world(struct world *w, const struct world *from)
+{
+        *w = *from;
+        w->bad.items = w->marks;
+        w->facts.bad = &w->bad;
+}
+
+/* Names are words in the files. */
+static const char *with_spaces(char *name)
+{
+        for (char *c = name; *c; c++)
+                *c = *c == '_' ? ' ' : *c;
+        return name;
+}
+
+static void read_state(char *line)
+{
+        struct state *state = &states[n_states];
+        char *words = strstr(line, ": "), *rest;
+
+        assert_true(words && n_states < STATES_MAX);
+        *words = '\0';
+        state->name = strdup(line);
+        init_world(&state->world);
+        copy_world(&state->world, &state->world);
+        for (char *word = strtok_r(words + 2, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
+                const char *values[3] = { 0 };
+                char *value = strchr(word, '=');
+
+                *value++ = '\0';
+                if (strcmp(word, "like") == 0) {
+                        copy_world(&state->world, &states[state_named(with_spaces(value))].world);
+                        continue;
+                }
+                (void)rows_split_to(value, ",", 3, values);
+                if (!set_word(&state->world, word, values[0], values[1], values[2]))
+                        set_field(&state->world, word, value);
+        }
+        n_states++;
+}
+
+static void read_states(void)
+{
+        FILE *f = fopen(TEST_DIR "/rows/lifecycle.states", "re");
+        char line[512];
+
+        assert_non_null(f);
+        while (fgets(line, sizeof(line), f))
+                if (*line != '#' && *line != '\n')
+                        read_state(line);
+        (void)fclose(f);
+}
 
 static void make(struct world *w, size_t state)
 {
-        memset(w, 0, sizeof(*w));
-        w->facts = (struct lkg_lifecycle_facts){
-                .bad = &w->bad,
-                .remote = true,
-                .watched = true,
-                .serves_active = true,
-                .active = 7,
-                .sha256 = SHA,
-                .trial_saved_ns = NOW - 2 * LKG_TRIAL_SAVE_NS,
-        };
-        w->bad.items = w->marks;
-        states[state].set(w);
+        copy_world(w, &states[state].world);
 }
 
 /* ---- events ---- */
@@ -555,6 +429,15 @@ static struct lkg_event event_of(size_t i)
         event.wall_ns = WALL;
         event.ticket = event.by ? 77 : 0;
         return event;
+}
+
+static struct lkg_event event_named(const char *name)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(events); i++)
+                if (strcmp(events[i].name, name) == 0)
+                        return event_of(i);
+        fail_msg("no event %s", name);
+        return (struct lkg_event){ 0 };
 }
 
 /* ---- the table ---- */
@@ -676,67 +559,28 @@ static void say_effects(struct lkg_buf *buf, const struct lkg_step *step)
         }
 }
 
-static void say_row(struct lkg_buf *buf, size_t state, size_t event)
+static unsigned n_asked;
+
+/* What an event does in a state: the event is the section, the state is the row. */
+static void say_step(const struct question *q, struct lkg_buf *ret)
 {
-        const struct lkg_event e = event_of(event);
+        char name[80];
+        struct lkg_event event;
         struct lkg_step step;
         struct world w;
 
-        make(&w, state);
-        lkg_step(&w.l, &w.facts, &e, NOW, &step);
-        lkg_buf_printf(buf, "%s | ", states[state].name);
+        (void)snprintf(name, sizeof(name), "%s", q->args[1]);
+        event = event_named(with_spaces(name));
+        make(&w, state_named(q->text));
+        lkg_step(&w.l, &w.facts, &event, NOW, &step);
         if (step.result)
-                lkg_buf_printf(buf, "refused: %s", step.why);
+                lkg_buf_printf(ret, "refused: %s", step.why);
         else if (!step.n_effects)
-                lkg_buf_printf(buf, "-");
-        say_effects(buf, &step);
-        lkg_buf_printf(buf, " |");
-        say_change(buf, &w.l, &step.next);
-        lkg_buf_printf(buf, "\n");
-}
-
-static char *read_table(const char *path)
-{
-        char *text = calloc(1, 1 << 20);
-        FILE *f = fopen(path, "re");
-
-        assert_non_null(f);
-        assert_non_null(text);
-        assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
-        (void)fclose(f);
-        return text;
-}
-
-TEST(test_table)
-{
-        struct lkg_buf buf = LKG_BUF_INIT;
-        const char *out = getenv("LKG_TABLE_WRITE");
-        char *want, *have, *a, *b, *x, *y;
-        size_t size;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(events); i++) {
-                lkg_buf_printf(&buf, "\n== %s\n", events[i].name);
-                for (size_t k = 0; k < LKG_ARRAY_SIZE(states); k++)
-                        say_row(&buf, k, i);
-        }
-        have = lkg_buf_steal(&buf, &size);
-        assert_non_null(have);
-        if (out) {
-                FILE *f = fopen(out, "we");
-
-                assert_non_null(f);
-                assert_int_equal(fwrite(have, 1, size, f), size);
-                (void)fclose(f);
-        }
-        want = read_table(TEST_DIR "/lifecycle-table.txt");
-        for (a = strtok_r(have, "\n", &x), b = strtok_r(want, "\n", &y); a || b;
-             a = strtok_r(NULL, "\n", &x), b = strtok_r(NULL, "\n", &y)) {
-                if (!a || !b)
-                        fail_msg("another number of lines: %s / %s", a ? a : "", b ? b : "");
-                assert_string_equal(a, b);
-        }
-        free(have);
-        free(want);
+                lkg_buf_printf(ret, "-");
+        say_effects(ret, &step);
+        lkg_buf_printf(ret, " |");
+        say_change(ret, &w.l, &step.next);
+        n_asked++;
 }
 
 /* ---- invariants of every step ---- */
@@ -825,7 +669,7 @@ static void random_world(struct world *w, uint64_t *seed)
 {
         static const char *const names[] = { "", "a", "b", "g" };
 
-        make(w, rnd(seed) % LKG_ARRAY_SIZE(states));
+        make(w, rnd(seed) % n_states);
         if (rnd(seed) % 2)
                 set_pointers(w, names[rnd(seed) % 4], names[rnd(seed) % 4], names[rnd(seed) % 4]);
         if (rnd(seed) % 2)
@@ -1111,133 +955,40 @@ static void begin(struct machine *m, size_t state)
 {
         memset(m, 0, sizeof(*m));
         make(&m->w, state);
-        m->w.bad.items = m->w.marks;
-        m->w.facts.bad = &m->w.bad;
         m->record = m->w.l.record;
         m->pointers = m->w.l.pointers;
         m->trial = m->w.l.trial;
         m->trial_of = *lkg_lifecycle_tried(&m->w.l, m->w.facts.scope_all);
 }
 
-static size_t state_named(const char *name)
+/* After each effect the engine stops, and another one starts. */
+static void stop_after_each(struct machine *m, size_t state, struct lkg_event event, unsigned n,
+                            const char *before, const char *after)
 {
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(states); i++)
-                if (strcmp(states[i].name, name) == 0)
-                        return i;
-        fail_msg("no state %s", name);
-        return 0;
-}
+        for (unsigned stop = 0; stop < n; stop++) {
+                LKG_CLEANUP(lkg_freep) char *found = NULL;
 
-static struct lkg_event event_named(const char *name)
-{
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(events); i++)
-                if (strcmp(events[i].name, name) == 0)
-                        return event_of(i);
-        fail_msg("no event %s", name);
-        return (struct lkg_event){ 0 };
-}
-
-static const struct {
-        const char *state, *event;
-} changes[] = {
-        { "on trial", "mark" },
-        { "one start left", "start, counted" },
-        { "one start left", "start, reported" },
-        { "on trial", "start, counted" },
-        { "on trial", "start, reported" },
-        { "rolled back", "start, counted" },
-        { "document on trial", "start, counted" },
-        { "document is marked", "settle" },
-        { "document is marked", "resumed" },
-        { "on trial", "rollback 3, of another source" },
-        { "on trial", "rollback 3" },
-        { "on trial", "rollback lkg" },
-        { "held", "rollback lkg" },
-        { "rolled back", "rollback lkg" },
-        { "pinned by a rollback", "rollback lkg" },
-        { "trial over", "trial due" },
-        { "on trial", "promote" },
-        { "on trial", "assigned another" },
-        { "on trial", "assigned a new version of the same" },
-        { "rolled back", "assigned a new version of the last known good" },
-        { "rolled back", "assigned a new version of the same" },
-        { "pinned by a rollback", "assigned another" },
-        { "on trial", "reset" },
-        { "pinned by a rollback", "reset" },
-        { "waiting to be tried", "tried good" },
-        { "waiting to be tried", "tried bad" },
-        { "rolled back", "tried good" },
-        { "on trial, another assigned", "tried good" },
-        { "rolled back, forgiven", "tried good" },
-        { "on trial, another assigned", "tried bad" },
-        { "on trial, another assigned", "assigned a new version of the same" },
-        { "try armed", "publishing" },
-        { "local", "hold on" },
-        { "held", "hold off" },
-        { "local", "try 5m" },
-        { "try due", "now" },
-        { "active is marked", "settle" },
-        { "last known good is marked", "settle" },
-        { "unfinished rollback", "finish" },
-        { "unfinished rollback lkg", "finish" },
-        { "first document", "served" },
-        { "followed", "served" },
-        { "on trial", "forbidden" },
-        { "on trial", "lost" },
-        { "document left", "layers, what is served" },
-        { "on trial", "node" },
-};
-
-#define TOO_MANY 40u
-
-/* Rule: docs/specification.md 4. */
-TEST(test_stopped_after_each_effect)
-{
-        struct machine *m = malloc(sizeof(*m));
-
-        assert_non_null(m);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(changes); i++) {
-                const struct lkg_event event = event_named(changes[i].event);
-                char *before, *after, *found;
-                unsigned n;
-
-                begin(m, state_named(changes[i].state));
+                begin(m, state);
+                m->stop_after = stop;
+                m->stopped = stop == 0;
+                (void)happen(m, event);
                 restart(m);
-                before = outcome(m);
-                begin(m, state_named(changes[i].state));
-                assert_int_equal(happen(m, event), 0);
-                n = m->n_durable;
-                assert_in_range(n, 1, TOO_MANY);
-                restart(m);
-                after = outcome(m);
-                for (unsigned stop = 0; stop < n; stop++) {
-                        begin(m, state_named(changes[i].state));
-                        m->stop_after = stop;
-                        m->stopped = stop == 0;
-                        (void)happen(m, event);
-                        restart(m);
-                        found = outcome(m);
-                        if (strcmp(found, before) != 0 && strcmp(found, after) != 0)
-                                fail_msg("%s, %s, stopped after effect %u:\n  found  %s\n  before %s\n  "
-                                         "after  %s",
-                                         changes[i].state, changes[i].event, stop, found, before, after);
-                        free(found);
-                }
-                free(before);
-                free(after);
+                found = outcome(m);
+                if (strcmp(found, before) != 0 && strcmp(found, after) != 0)
+                        fail_msg("stopped after effect %u:\n  found  %s\n  before %s\n  after  %s", stop,
+                                 found, before, after);
         }
-        free(m);
 }
 
-static void check_failure(struct machine *m, size_t i, unsigned at, bool on, const char *before,
-                          const char *after)
+/* An effect fails, and maybe all after it. */
+static void fail_at(struct machine *m, size_t state, struct lkg_event event, unsigned at, bool on,
+                    const char *before, const char *after)
 {
-        const struct lkg_event event = event_named(changes[i].event);
-        char *found, *restarted;
+        LKG_CLEANUP(lkg_freep) char *found = NULL, *restarted = NULL;
         bool old, new;
         int r;
 
-        begin(m, state_named(changes[i].state));
+        begin(m, state);
         m->fail_at = at;
         m->fails_on = on;
         r = happen(m, event);
@@ -1248,43 +999,60 @@ static void check_failure(struct machine *m, size_t i, unsigned at, bool on, con
         old = strcmp(found, before) == 0;
         new = strcmp(found, after) == 0;
         if ((!old && !new) || (r == 0 && !new) || (r < 0 && event.by_command && !old))
-                fail_msg("%s, %s, effect %u%s failed, result %d:\n  found  %s\n  before %s\n  after  %s",
-                         changes[i].state, changes[i].event, at, on ? " and all after it" : "", r, found,
-                         before, after);
+                fail_msg("effect %u%s failed, result %d:\n  found  %s\n  before %s\n  after  %s", at,
+                         on ? " and all after it" : "", r, found, before, after);
         if (strcmp(restarted, before) != 0 && strcmp(restarted, after) != 0)
-                fail_msg("%s, %s, effect %u failed, then another engine:\n  found  %s\n  before %s\n  after "
-                         " %s",
-                         changes[i].state, changes[i].event, at, restarted, before, after);
-        free(found);
-        free(restarted);
+                fail_msg("effect %u failed, then another engine:\n  found  %s\n  before %s\n  after  %s", at,
+                         restarted, before, after);
 }
 
-/* Rule: docs/specification.md 4. */
-TEST(test_each_effect_fails)
+/* What the state is before an event and after it, with another engine or without. Return: how many durable effects it has. */
+static unsigned ends_of(struct machine *m, size_t state, struct lkg_event event,
+                        void (*go_on)(struct machine *), char **ret_before, char **ret_after)
 {
+        unsigned n;
+
+        begin(m, state);
+        go_on(m);
+        *ret_before = outcome(m);
+        begin(m, state);
+        assert_int_equal(happen(m, event), 0);
+        n = m->n_durable;
+        go_on(m);
+        *ret_after = outcome(m);
+        return n;
+}
+
+/* How many durable effects an event has in a state: wherever they end, there is the state before it or the one after it. */
+static void say_interrupted(const struct question *q, struct lkg_buf *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *before = NULL, *after = NULL, *old = NULL, *new = NULL;
+        const struct lkg_event event = event_named(q->parts[1]);
         struct machine *m = malloc(sizeof(*m));
+        size_t state = state_named(q->parts[0]);
+        unsigned n;
 
         assert_non_null(m);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(changes); i++) {
-                char *before, *after;
-                unsigned n;
-
-                begin(m, state_named(changes[i].state));
-                settle(m);
-                before = outcome(m);
-                begin(m, state_named(changes[i].state));
-                assert_int_equal(happen(m, event_named(changes[i].event)), 0);
-                n = m->n_durable;
-                settle(m);
-                after = outcome(m);
-                for (unsigned at = 1; at <= n; at++) {
-                        check_failure(m, i, at, false, before, after);
-                        check_failure(m, i, at, true, before, after);
-                }
-                free(before);
-                free(after);
+        n = ends_of(m, state, event, restart, &before, &after);
+        stop_after_each(m, state, event, n, before, after);
+        assert_int_equal(ends_of(m, state, event, settle, &old, &new), n);
+        for (unsigned at = 1; at <= n; at++) {
+                fail_at(m, state, event, at, false, old, new);
+                fail_at(m, state, event, at, true, old, new);
         }
+        lkg_buf_printf(ret, "%u", n);
         free(m);
+}
+
+static const struct operation operations[] = { { "step", say_step, 0 },
+                                               { "interrupted", say_interrupted, 0 },
+                                               { 0 } };
+
+ROWS(lifecycle, operations)
+
+TEST(test_every_event_in_every_state)
+{
+        assert_int_equal(n_asked, n_states * LKG_ARRAY_SIZE(events));
 }
 
 /* An id names one version; with its digest, the same bytes under the next version are bad, too. */
@@ -1301,8 +1069,6 @@ TEST(test_a_mark_by_hand_knows_the_content)
         assert_int_equal(lkg_config_source_parse_id(mark.id, &mark.source), 0);
         event.mark = &mark;
         make(w, state_named("on trial"));
-        w->bad.items = w->marks;
-        w->facts.bad = &w->bad;
         lkg_step(&w->l, &w->facts, &event, NOW, step);
         assert_string_equal(step->mark.source.sha256, "content of a");
         set_mark(w, &step->mark);
@@ -1382,5 +1148,6 @@ TEST(test_what_a_slot_is_told)
 int main(void)
 {
         init_sources();
+        read_states();
         return run_all(NULL, NULL);
 }

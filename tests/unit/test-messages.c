@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between our processes: datagrams, descriptors, settings. */
+/* Messages between our processes: datagrams, descriptors, settings (rows/settings.rows). */
 #include <fcntl.h>
 #include <sys/socket.h>
 
 #include <lkg/text.h>
 #include <lkg/messages.h>
 
-#include "unit.h"
+#include "rows.h"
 
 static int pair[2];
 
@@ -146,69 +146,34 @@ TEST_WITH(test_handover_of_nothing_but_descriptors, make_pair, close_pair)
 }
 
 /* Rule: docs/specification.md 6.5. */
-TEST(test_settings)
+static void say_settings(const struct question *q, struct lkg_buf *ret)
 {
-        static const char text[] =
-                "state_dir=/var/lib/l%20k\nruntime_dir=/run/lkgfs\nsource_dir=\nengine_timeout_ms=1500\n"
-                "from_the_future=1\ncomponent=kubelet\ncomponent_unit=k.service\ncomponent_exe=/usr/bin/k\n"
-                "component_restart=hook\ncomponent_restart_unit=r.service\ncomponent_restart_argv=/sbin/r\n"
-                "component_restart_argv=a%0Ab\ncomponent_restart_min_interval_ms=5\n"
-                "component_restart_max_per_hour=7\ncomponent_from_the_future=1\ncomponent=other\n"
-                "restart_jitter_ms=9\nnode_name=n%201\n"
-                "engine_user=lkgfs\nengine_uid=997\nengine_gid=996\nengine_user_missing=0\n";
         struct lkg_settings *settings = NULL;
         struct lkg_error err = { 0 };
+        int r = lkg_settings_parse(q->text, q->size, &settings, &err);
 
-        assert_int_equal(lkg_settings_parse(text, strlen(text), &settings, &err), 0);
-        assert_string_equal(settings->state_dir, "/var/lib/l k");
-        assert_int_equal(settings->engine_timeout_ms, 1500);
-        assert_int_equal(settings->n_components, 2);
-        assert_int_equal(settings->components[0].restart, LKG_SETTINGS_RESTART_HOOK);
-        assert_string_equal(settings->components[0].restart_unit, "r.service");
-        assert_int_equal(settings->components[0].n_restart_argv, 2);
-        assert_string_equal(settings->components[0].restart_argv[1], "a\nb");
-        assert_int_equal(settings->components[0].restart_min_interval_ms, 5);
-        assert_int_equal(settings->components[0].restart_max_per_hour, 7);
-        assert_int_equal(settings->components[1].restart, LKG_SETTINGS_RESTART_NEVER);
-        assert_int_equal(settings->components[1].restart_min_interval_ms, 60000);
-        assert_int_equal(settings->restart_jitter_ms, 9);
-        assert_string_equal(settings->node_name, "n 1");
-        assert_string_equal(settings->engine_user, "lkgfs");
-        assert_int_equal(settings->engine_uid, 997);
-        assert_int_equal(settings->engine_gid, 996);
-        assert_int_equal(settings->engine_user_missing, 0);
+        if (r < 0) {
+                assert_null(settings);
+                lkg_buf_printf(ret, "%s: %s", strerrorname_np(-r), err.message);
+                return;
+        }
+        lkg_buf_printf(ret,
+                       "state '%s', timeout %u ms, node '%s', jitter %u ms, engine '%s' %u:%u missing %u",
+                       settings->state_dir, settings->engine_timeout_ms, settings->node_name,
+                       settings->restart_jitter_ms, settings->engine_user, settings->engine_uid,
+                       settings->engine_gid, settings->engine_user_missing);
+        for (size_t i = 0; i < settings->n_components; i++) {
+                const struct lkg_settings_component *c = &settings->components[i];
+
+                lkg_buf_printf(ret, "; %s of '%s', restart %s '%s' after %u ms, %u per hour", c->name,
+                               c->unit, lkg_settings_restart_word(c->restart), c->restart_unit,
+                               c->restart_min_interval_ms, c->restart_max_per_hour);
+                for (size_t k = 0; k < c->n_restart_argv; k++)
+                        lkg_buf_printf(ret, " '%s'", c->restart_argv[k]);
+        }
         lkg_settings_free(settings);
 }
 
-TEST(test_settings_refused)
-{
-        static const char *const cases[] = {
-                "engine_timeout_ms=soon\n", "engine_timeout_ms=99999999999\n", "state_dir=%2\n",
-                "no equals sign\n", "component_unit=of nobody\n",
-                "component=k\ncomponent_restart=sometimes\n",
-                "component=k\ncomponent_restart_max_per_hour=-1\n",
-                /* numbers that strtoull() would take */
-                "engine_timeout_ms=-18446744073709551615\n", "foreign_writes= 1\n", "foreign_writes=+1\n",
-                /* names that would lead out of the runtime directory */
-                "component=../x\n", "component=\n", "component=..\n", "component=a%2Fb\n",
-                "virtual_dir=../..\n", "state_dir=\n", "runtime_dir=run\n", "source_dir=etc\n"
-        };
+static const struct operation operations[] = { { "settings", say_settings, 0 }, { 0 } };
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_settings *settings = NULL;
-                struct lkg_error err = { 0 };
-
-                if (lkg_settings_parse(cases[i], strlen(cases[i]), &settings, &err) == 0)
-                        fail_msg("accepted: %s", cases[i]);
-        }
-}
-
-/* Text after a NUL would be ignored. */
-TEST(test_settings_with_a_nul_byte)
-{
-        static const char text[] = "node_name=a\0b\nforeign_writes=2\n";
-        struct lkg_settings *settings = NULL;
-        struct lkg_error err = { 0 };
-
-        assert_int_equal(lkg_settings_parse(text, sizeof(text) - 1, &settings, &err), -EBADMSG);
-}
+ROWS(settings, operations)

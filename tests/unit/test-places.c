@@ -10,9 +10,8 @@
 #include <lkg/config.h>
 #include <lkg/places.h>
 
-#include "rows.h"
 #include "core/reference/apiserver.h"
-#include "fake-remote.h"
+#include "cluster-steps.h"
 #include "tmpdir.h"
 
 static char top[TMPDIR_MAX];
@@ -28,6 +27,11 @@ static bool carried_out;
 static struct lkg_places_answer answer; /* the last one */
 
 /* ---- a node ---- */
+
+static sd_event *steps_event(void)
+{
+        return event;
+}
 
 static bool turn(void *userdata)
 {
@@ -82,13 +86,6 @@ static struct lkg_config *read_config(const char *remote)
         if (lkg_config_decode(doc, "/etc/lkgfs", &ret, &report) < 0)
                 fail_msg("%s: %s", text, report.findings[0].text);
         return ret;
-}
-
-/* Runs the loop until nothing is pending. */
-static void settle(void)
-{
-        for (unsigned i = 0; sd_event_run(event, 0) > 0; i++)
-                assert_in_range(i, 0, 100);
 }
 
 static void begin(const char *remote, bool wanted)
@@ -203,44 +200,6 @@ STEP(turns, 0)
 
 /* ---- what others say ---- */
 
-STEP(credential, 1)
-{
-        fake_credential(LKG_CREDENTIAL_NONE);
-}
-
-/* UID, annotation, spec */
-STEP(node, 3)
-{
-        char text[1024];
-
-        (void)snprintf(text, sizeof(text),
-                       "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"%s\","
-                       "\"resourceVersion\":\"5\"%s%s%s},\"spec\":{%s}}",
-                       q->parts[0], *q->parts[1] ? ",\"annotations\":{\"lkgfs.io/config-source\":\"" : "",
-                       q->parts[1], *q->parts[1] ? "\"}" : "", q->parts[2]);
-        fake_tell("nodes", text);
-        settle();
-}
-
-/* NAME, VERSION, maxPods, annotations */
-static const char *configmap_json(const struct question *q)
-{
-        static char text[1024];
-
-        (void)snprintf(text, sizeof(text),
-                       "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":"
-                       "\"kube-system\",\"name\":\"%s\",\"uid\":\"uid-%s\",\"resourceVersion\":\"%s\","
-                       "\"annotations\":{%s}},\"data\":{\"kubelet\":\"maxPods: %s\\n\"}}",
-                       q->parts[0], q->parts[0], q->parts[1], q->parts[3], q->parts[2]);
-        return text;
-}
-
-STEP(configmap, 4)
-{
-        fake_tell("configmaps", configmap_json(q));
-        settle();
-}
-
 static void put(const char *name, const char *text)
 {
         assert_int_equal(lkg_write_file_atomic(fd, name, text, strlen(text), 0644, false, NULL), 0);
@@ -248,26 +207,12 @@ static void put(const char *name, const char *text)
 
 STEP(file, 4)
 {
-        put("cm", configmap_json(q));
+        put("cm", configmap_json(q->parts[0], q->parts[1], q->parts[2], q->parts[3]));
 }
 
 STEP(put, 2)
 {
         put(q->parts[0], q->parts[1]);
-}
-
-STEP(gone, 1)
-{
-        fake_tell(q->parts[0], NULL);
-        settle();
-}
-
-/* OBJECT, for how many seconds, status, words */
-STEP(fail, 4)
-{
-        fake_fail(q->parts[0], rows_named(lkg_api_status_name, _LKG_API_STATUS_MAX, q->parts[2]),
-                  q->parts[3], (unsigned)strtoul(q->parts[1], NULL, 10));
-        settle();
 }
 
 STEP(informer, 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The manifest: what is written is read back, and anything else is refused.
+ * The manifest: what is written is read back, and anything else is refused (rows/publication.rows).
  * Rule: docs/specification.md 6.1.
  */
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <lkg/file.h>
 #include <lkg/publication.h>
 
-#include "unit.h"
+#include "rows.h"
 #include "tmpdir.h"
 
 #define SHA  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -81,55 +81,51 @@ TEST(test_every_line)
         lkg_publication_free(publication);
 }
 
-TEST(test_refused)
+/* What a manifest says, written again; or why it is refused. */
+static void say_manifest(const struct question *q, struct lkg_buf *ret)
 {
-        static const struct {
-                const char *what, *text;
-        } cases[] = {
-                { "empty", "" },
-                { "another magic", "lkgfs-publication 2\nnumber\t7\nend\n" },
-                { "no number", LKG_PUBLICATION_MAGIC "\nend\n" },
-                { "number 0", LKG_PUBLICATION_MAGIC "\nnumber\t0\nend\n" },
-                { "cut short", HEAD },
-                { "text after the end", HEAD "end\nnumber\t8\n" },
-                { "unknown line", HEAD "gift\tx\nend\n" },
-                { "too few fields", HEAD "dir\tstatus\t0755\nend\n" },
-                { "too many fields", HEAD "number\t7\t8\nend\n" },
-                { "not octal", HEAD "dir\tstatus\t0799\t0\t0\t5\nend\n" },
-                { "negative number", HEAD "dir\tstatus\t0755\t-1\t0\t5\nend\n" },
-                { "absolute path", HEAD "dir\t/status\t0755\t0\t0\t5\nend\n" },
-                { "path that climbs", HEAD "dir\ta\t0755\t0\t0\t5\ndir\ta/..\t0755\t0\t0\t5\nend\n" },
-                { "empty part", HEAD "dir\ta\t0755\t0\t0\t5\ndir\ta//b\t0755\t0\t0\t5\nend\n" },
-                { "out of order", HEAD "dir\tb\t0755\t0\t0\t5\ndir\ta\t0755\t0\t0\t5\nend\n" },
-                { "twice", HEAD "dir\ta\t0755\t0\t0\t5\ndir\ta\t0755\t0\t0\t5\nend\n" },
-                { "no parent", HEAD "dir\ta/b\t0755\t0\t0\t5\nend\n" },
-                { "parent is a file",
-                  HEAD "file\ta\t0444\t0\t0\t5\t0\t" SHA "\t-\t-\t0\nfile\ta/b\t0444\t0\t0\t5\t0\t" SHA
-                       "\t-\t-\t0\nend\n" },
-                { "short hash", HEAD "file\ta\t0444\t0\t0\t5\t0\tabc\t-\t-\t0\nend\n" },
-                { "hash that is a path",
-                  HEAD "file\ta\t0444\t0\t0\t5\t0\t../../../../../../../../../../../../../../../etc/"
-                       "shadow00000000\t-\t-\t0\nend\n" },
-                { "names of no component", HEAD "bad\tbad\t0755\t0\t0\t5\t-\nend\n" },
-                { "names without a time", HEAD "component\t0\tk\t1\nbad\tbad\t0755\t0\t0\tx\t0\nend\n" },
-                { "entry below a file",
-                  HEAD "control\ta\t0200\t0\t0\t-\thold\ndir\ta/b\t0755\t0\t0\t5\nend\n" },
-                { "rendered for nobody", HEAD "rendered\ta\t0444\t0\t0\t-\nend\n" },
-                { "source of no component", HEAD "source\t0\tinit\t\nend\n" },
-                { "unknown flag", HEAD "file\ta\t0444\t0\t0\t5\t0\t" SHA "\tq\t-\t0\nend\n" },
-                { "broken escape", HEAD "dir\ta%2\t0755\t0\t0\t5\nend\n" },
-                { "escaped NUL", HEAD "dir\ta%00\t0755\t0\t0\t5\nend\n" },
-        };
+        const char *head = rows_has(q, "whole") ? "" : HEAD, *text = strstr(q->text, " ++ ") + 4;
+        struct lkg_publication *publication = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_error err = { 0 };
+        int r;
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_publication *publication = NULL;
-                struct lkg_error err = { 0 };
-                int r = lkg_publication_parse(cases[i].text, strlen(cases[i].text), &publication, &err);
-
-                if (r != -EBADMSG || publication || !err.message[0])
-                        fail_msg("%s: %d '%s'", cases[i].what, r, err.message);
+        lkg_buf_puts(&buf, head);
+        lkg_buf_append(&buf, text, q->size - (size_t)(text - q->text));
+        r = lkg_publication_parse(buf.data, buf.size, &publication, &err);
+        if (r == 0) {
+                lkg_publication_format(publication, ret);
+                lkg_publication_free(publication);
+        } else {
+                lkg_buf_puts(ret, err.message);
+                assert_int_equal(r, -EBADMSG);
+                assert_null(publication);
         }
 }
+
+static void say_rendered(const struct question *q, struct lkg_buf *ret)
+{
+        struct lkg_rendered rendered;
+        char text[128];
+        int r;
+
+        (void)snprintf(text, sizeof(text), "%s", q->text);
+        r = lkg_rendered_parse(text, &rendered);
+
+        if (r == 0)
+                lkg_rendered_format(&rendered, text, sizeof(text));
+        else
+                assert_int_equal(r, -EBADMSG);
+        lkg_buf_puts(ret, r == 0 ? text : "refused");
+}
+
+static const struct operation operations[] = {
+        { "manifest", say_manifest, 0 },
+        { "rendered", say_rendered, 0 },
+        { 0 },
+};
+
+ROWS(publication, operations)
 
 static int truncateat(int dirfd, const char *name, off_t size)
 {
@@ -167,48 +163,4 @@ TEST(test_read)
                          -EBADMSG); /* and no reader waits */
         lkg_close(fd);
         assert_int_equal(tmpdir_remove(top), 0);
-}
-
-/* The manifest of a build that had many files in one blob, which an upgrade finds. */
-TEST(test_part_of_an_earlier_build)
-{
-        struct lkg_publication *publication =
-                parse(HEAD "component\t0\tkubelet\t3\npart\ta\t0444\t0\t0\t5\t12\t" SHA "\t-\t0\t0\t" SHA
-                           "\t700\nend\n");
-
-        assert_int_equal(lkg_publication_find(publication, "a")->type, LKG_ENTRY_RENDERED);
-        lkg_publication_free(publication);
-}
-
-TEST(test_rendered)
-{
-        static const char *const refused[] = {
-                "",           "f",          "f 1",         "f 1 2",          "f 1 2 abc",
-                "x 1 2 " SHA, "f x 2 " SHA, "f 1 -2 " SHA, "f 1 2 " SHA " ", "f 1 99999999999 " SHA
-        };
-        struct lkg_rendered one = { .mtime_ns = -7, .size = 12, .sha256 = SHA }, dir = { .is_dir = true },
-                            got;
-        char text[128];
-
-        lkg_rendered_format(&one, text, sizeof(text));
-        assert_string_equal(text, "f -7 12 " SHA);
-        assert_int_equal(lkg_rendered_parse(text, &got), 0);
-        assert_true(!got.is_dir && got.mtime_ns == -7 && got.size == 12);
-        assert_string_equal(got.sha256, SHA);
-        lkg_rendered_format(&dir, text, sizeof(text));
-        assert_int_equal(lkg_rendered_parse(text, &got), 0);
-        assert_true(got.is_dir && !*got.sha256);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(refused); i++) {
-                (void)snprintf(text, sizeof(text), "%s", refused[i]);
-                assert_int_equal(lkg_rendered_parse(text, &got), -EBADMSG);
-        }
-}
-
-TEST(test_nul_byte)
-{
-        static const char text[] = HEAD "end\n\0";
-        struct lkg_publication *publication = NULL;
-        struct lkg_error err = { 0 };
-
-        assert_int_equal(lkg_publication_parse(text, sizeof(text), &publication, &err), -EBADMSG);
 }

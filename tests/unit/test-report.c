@@ -1,55 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors, findings and the buffer they are written to. */
+/* Errors, findings and the buffer they are written to; texts of others are in rows/report.rows. */
 
 #include <lkg/text.h>
 #include <lkg/base.h>
 #include <lkg/limits.h>
 
-#include "unit.h"
+#include "rows.h"
 
-/*
- * Control characters of both sets, bidirectional marks, and characters without width; letters of any script
- * stay.
- */
-TEST(test_hidden_characters)
+static void say_hidden(const struct question *q, struct lkg_buf *ret)
 {
-        static const struct {
-                const char *text, *shown, *blank, *json;
-        } cases[] = {
-                { "plain \xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80",
-                  "plain \xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80",
-                  "plain \xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80",
-                  "\"plain \xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80\"" },
-                { "a\033[1m\n", "a\\x1b[1m\\x0a", "a?[1m?", "\"a\\u001b[1m\\n\"" },
-                { "\xc2\x9b"
-                  "2J",
-                  "\\xc2\\x9b2J", "??2J", "\"\\u009b2J\"" },
-                { "\xe2\x80\xae"
-                  "x",
-                  "\\xe2\\x80\\xaex", "???x", "\"\\u202ex\"" },
-                { "\xe2\x81\xa6"
-                  "x",
-                  "\\xe2\\x81\\xa6x", "???x", "\"\\u2066x\"" },
-                { "\xe2\x80\x8b", "\\xe2\\x80\\x8b", "???", "\"\\u200b\"" },
-                { "\xe2\x80\xa8", "\\xe2\\x80\\xa8", "???", "\"\\u2028\"" },
-                { "\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "????", "\"\\udb40\\udc41\"" },
-                { "\xe1\x85\x9f", "\\xe1\\x85\\x9f", "???", "\"\\u115f\"" },
-                { "\xef\xb8\x8f", "\\xef\\xb8\\x8f", "???", "\"\\ufe0f\"" },
-                { "\xff\xc3", "\\xff\\xc3", "??", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
-        };
+        LKG_CLEANUP(lkg_freep) char *copy = strdup(q->text);
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                LKG_CLEANUP(lkg_freep) char *copy = strdup(cases[i].text);
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT, json = LKG_BUF_INIT;
-
-                lkg_buf_shown(&shown, cases[i].text, strlen(cases[i].text));
-                assert_string_equal(shown.data, cases[i].shown);
-                lkg_blank_hidden(copy, strlen(copy), '?');
-                assert_string_equal(copy, cases[i].blank);
-                lkg_buf_json_string(&json, cases[i].text, strlen(cases[i].text));
-                assert_string_equal(json.data, cases[i].json);
-        }
+        lkg_buf_shown(ret, q->text, q->size);
+        lkg_blank_hidden(copy, strlen(copy), '?');
+        lkg_buf_printf(ret, " | %s | ", copy);
+        lkg_buf_json_string(ret, q->text, q->size);
 }
+
+static void say_mended(const struct question *q, struct lkg_buf *ret)
+{
+        char text[32];
+
+        (void)snprintf(text, sizeof(text), "%s", q->text);
+        lkg_utf8_mend(text);
+        lkg_buf_puts(ret, text);
+}
+
+/* Rule: docs/specification.md 2.13. */
+static void say_quoted(const struct question *q, struct lkg_buf *ret)
+{
+        char buf[5 * 64 + 8];
+
+        lkg_buf_puts(ret, lkg_quote(q->text, q->size, buf));
+}
+
+static const struct operation operations[] = {
+        { "hidden", say_hidden, 0 },
+        { "mend", say_mended, 0 },
+        { "quote", say_quoted, 0 },
+        { 0 },
+};
+
+ROWS(report, operations)
 
 TEST(test_error)
 {
@@ -103,28 +95,6 @@ TEST(test_findings_are_text_whatever_a_name_is)
         lkg_report_deinit(&report);
 }
 
-TEST(test_half_characters_are_taken_out)
-{
-        static const struct {
-                const char *text, *want;
-        } rows[] = {
-                { "", "" },
-                { "plain", "plain" },
-                { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
-                { "a\xc3", "a" },
-                { "a\xe2\x82: b\xf0\x9f\x98", "a: b" },
-                { "\x80\xff", "" },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                char text[32];
-
-                (void)snprintf(text, sizeof(text), "%s", rows[i].text);
-                lkg_utf8_mend(text);
-                assert_string_equal(text, rows[i].want);
-        }
-}
-
 TEST(test_report_is_bounded)
 {
         struct lkg_report report = LKG_REPORT_INIT;
@@ -173,32 +143,6 @@ TEST(test_finding_kinds)
                 if (i > 0)
                         assert_true(lkg_finding_kinds[i].code > lkg_finding_kinds[i - 1].code);
         }
-}
-
-/* Rule: docs/specification.md 2.13. */
-TEST(test_quote)
-{
-        char buf[5 * 64 + 8], big[500];
-
-        assert_string_equal(lkg_quote("a\"b", 3, buf), "\"a\\\"b\"");
-        assert_string_equal(lkg_quote("\xff\xc3\xa9\xc3", 4, buf), "\"\\xff\xc3\xa9\\xc3\"");
-        assert_string_equal(lkg_quote("m\xd0\xb0xPods", 8, buf),
-                            "\"m\\u0430xPods\" (\\u0430 is CYRILLIC SMALL LETTER A)");
-        assert_string_equal(lkg_quote("50\xc2\xa0", 4, buf), "\"50\\u00a0\" (\\u00a0 is NO-BREAK SPACE)");
-        assert_string_equal(lkg_quote("https://u:pw@h/x", 16, buf), "\"https://<masked>@h/x\"");
-        memset(big, 'x', sizeof(big));
-        assert_true(strlen(lkg_quote(big, sizeof(big), buf)) <= LKG_QUOTE_MAX + 5);
-        for (const char *p = lkg_quote("\x1b[31m\n\t\0z", 8, buf); *p; p++)
-                assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
-}
-
-TEST(test_json_string)
-{
-        struct lkg_buf buf = LKG_BUF_INIT;
-
-        lkg_buf_json_string(&buf, "a\"\\\n\x01\xff\xc3\xa9", 8);
-        assert_string_equal(buf.data, "\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa9\"");
-        lkg_buf_deinit(&buf);
 }
 
 /*

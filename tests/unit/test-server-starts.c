@@ -1,109 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts of components: units in control groups, openers that may look again, and which records are dropped
+ * Starts of components: units in control groups (rows/cgroups.rows), openers that may look again, and which records are dropped
  * last.
  */
 #include <limits.h>
 #include <sys/timerfd.h>
 
-#include "unit.h"
+#include "rows.h"
 #include "file-server.h"
 
 /* --- units --- */
 
-TEST(test_units)
+static void say_unit(const struct question *q, struct lkg_buf *ret)
 {
-        static const struct {
-                const char *what, *cgroups, *unit;
-                bool holds;
-        } cases[] = {
-                { "unified", "0::/system.slice/kubelet.service\n", "kubelet.service", true },
-                { "v1", "9:name=systemd:/system.slice/kubelet.service\n8:pids:/\n", "kubelet.service",
-                  true },
-                { "hybrid", "1:name=systemd:/x\n0::/system.slice/kubelet.service\n", "kubelet.service",
-                  true },
-                { "only a controller, which is anybody's", "8:pids:/system.slice/kubelet.service\n0::/\n",
-                  "kubelet.service", false },
-                { "another named hierarchy", "8:name=mine:/kubelet.service\n", "kubelet.service", false },
-                { "no slice", "0::/kubelet.service\n", "kubelet.service", true },
-                { "nested slices", "0::/kube.slice/kube-node.slice/kubelet.service\n", "kubelet.service",
-                  true },
-                { "root", "0::/\n", "kubelet.service", false },
-                { "another unit", "0::/system.slice/kubelet2.service\n", "kubelet.service", false },
-                { "longer name", "0::/system.slice/my-kubelet.service\n", "kubelet.service", false },
-                { "drop-in directory's name", "0::/system.slice/kubelet.service.d\n", "kubelet.service",
-                  false },
-                { "no unit is configured", "0::/system.slice/\n", "", false },
-                { "instance", "0::/system.slice/system-kubelet.slice/kubelet@a.service\n",
-                  "kubelet@a.service", true },
-                { "another instance", "0::/system.slice/kubelet@ab.service\n", "kubelet@a.service", false },
-                { "escaped name", "0::/system.slice/my\\x2dkubelet.service\n", "my\\x2dkubelet.service",
-                  true },
-                { "name like a file of the control group", "0::/system.slice/_cpu.service\n", "cpu.service",
-                  true },
-                { "underscore of the name itself", "0::/system.slice/__x.service\n", "_x.service", true },
-                { "beside our namespace", "0::/../kubelet.service\n", "kubelet.service", true },
-                { "above our namespace", "0::/../../system.slice/kubelet.service\n", "kubelet.service",
-                  true },
-                { "systemd's tree is in a container", "0::/docker/0123abc/system.slice/kubelet.service\n",
-                  "kubelet.service", true },
-                { "a user's own unit",
-                  "0::/user.slice/user-1.slice/user@1.service/app.slice/kubelet.service\n",
-                  "kubelet.service", false },
-                { "a unit in a container", "0::/kubepods.slice/cri-1.scope/system.slice/kubelet.service\n",
-                  "kubelet.service", false },
-                { "delegated to a subgroup", "0::/system.slice/kubelet.service/init\n", "kubelet.service",
-                  true },
-                { "beside the main process", "0::/system.slice/kubelet.service/.control\n",
-                  "kubelet.service", false },
-                { "slice below", "0::/system.slice/kubelet.service/kubepods.slice\n", "kubelet.service",
-                  false },
-                { "container below, systemd driver",
-                  "0::/system.slice/kubelet.service/kubepods.slice/cri-1.scope\n", "kubelet.service",
-                  false },
-                { "container below, cgroupfs driver", "0::/system.slice/kubelet.service/kubepods/pod1/abc\n",
-                  "kubelet.service", false },
-                { "service below", "0::/system.slice/kubelet.service/x.service\n", "kubelet.service",
-                  false },
-                { "doubled slashes", "0::/system.slice//kubelet.service/\n", "kubelet.service", true },
-                { "cut short", "0::/system.slice/kubelet.service", "kubelet.service", false },
-                { "no line", "\n\n:\n::\n", "kubelet.service", false },
-                { "a path with colons", "0::/system.slice/a:b.service\n", "a:b.service", true },
-                { "nothing", "", "kubelet.service", false },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
-                if (lkg_unit_holds(cases[i].cgroups, cases[i].unit) != cases[i].holds)
-                        fail_msg("%s", cases[i].what);
+        lkg_buf_puts(ret, lkg_unit_holds(q->parts[2], q->parts[1]) ? "yes" : "no");
 }
 
-TEST(test_cgroup_matches)
+static void say_cgroup(const struct question *q, struct lkg_buf *ret)
 {
-        static const struct {
-                const char *what, *cgroups, *pattern;
-                bool holds;
-        } cases[] = {
-                { "the very path", "0::/a/b.scope\n", "/a/b.scope", true },
-                { "v1, systemd's own", "9:name=systemd:/a/b.scope\n0::/\n", "/a/b.scope", true },
-                { "a controller of v1", "8:pids:/a/b.scope\n0::/\n", "/a/b.scope", false },
-                { "a star in a name", "0::/kubepods-pod1_2.slice/cri-12.scope\n",
-                  "/kubepods-pod*.slice/cri-*.scope", true },
-                { "a star is one name", "0::/a/b/c.scope\n", "/a/*.scope", false },
-                { "below it", "0::/a/b.scope/c\n", "/a/b.scope", false },
-                { "above it", "0::/a\n", "/a/b.scope", false },
-                { "a removed one", "0::/a/b.scope (deleted)\n", "/a/b.scope", false },
-                { "outside our namespace", "0::/../a/b.scope\n", "/a/b.scope", false },
-                { "a set", "0::/a/b2.scope\n", "/a/b[1-3].scope", true },
-                { "a hidden name", "0::/a/.b\n", "/a/*", false },
-                { "cut short", "0::/a/b.scope", "/a/b.scope", false },
-                { "nothing", "", "/", false },
-                { "the root", "0::/\n", "/", true },
-        };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
-                if (lkg_cgroup_matches(cases[i].cgroups, cases[i].pattern) != cases[i].holds)
-                        fail_msg("%s", cases[i].what);
+        lkg_buf_puts(ret, lkg_cgroup_matches(q->parts[2], q->parts[1]) ? "yes" : "no");
 }
+
+static const struct operation operations[] = {
+        { "unit", say_unit, 0 },
+        { "cgroup", say_cgroup, 0 },
+        { 0 },
+};
+
+ROWS(cgroups, operations)
 
 /* --- openers --- */
 

@@ -151,11 +151,14 @@ STEP(set, 3)
                 slot->successes = (unsigned)strtoul(value, NULL, 10);
         else if (strcmp(member, "content") == 0)
                 memcpy(slot->hash, make_id(value).hash, sizeof(slot->hash));
+        else if (strcmp(member, "key") == 0)
+                (void)snprintf(slot->key, sizeof(slot->key), "%s", value);
+        else if (strcmp(member, "uid") == 0)
+                (void)snprintf(slot->node_uid, sizeof(slot->node_uid), "%s", value);
+        else if (strcmp(member, "version") == 0)
+                (void)snprintf(slot->version, sizeof(slot->version), "%s", value);
         else
-                (void)snprintf(strcmp(member, "key") == 0   ? slot->key
-                               : strcmp(member, "uid") == 0 ? slot->node_uid
-                                                            : slot->version,
-                               sizeof(slot->version), "%s", value);
+                fail_msg("a slot has no member %s", member);
 }
 
 STEP(wish, 2)
@@ -170,10 +173,14 @@ STEP(wish, 2)
         else if (strcmp(member, "uid") == 0) {
                 (void)snprintf(wish.id.uid, sizeof(wish.id.uid), "%s", q->parts[1]);
                 lkg_rollout_id_seal(&wish.id);
-        } else
-                *(strcmp(member, "failures") == 0   ? &wish.max_failures
-                  : strcmp(member, "in_trial") == 0 ? &wish.max_in_trial
-                                                    : &wish.fleet) = value;
+        } else if (strcmp(member, "failures") == 0)
+                wish.max_failures = value;
+        else if (strcmp(member, "in_trial") == 0)
+                wish.max_in_trial = value;
+        else if (strcmp(member, "fleet") == 0)
+                wish.fleet = value;
+        else
+                fail_msg("a wish has no member %s", member);
         lkg_seeker_wish(&me.seeker, &wish);
         say(ret, LKG_SLOT_NOTHING);
 }

@@ -1,576 +1,546 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of dynamic configuration: what is saved can be read back, and who may use it when. */
-#include "unit.h"
-#include "store-place.h"
+/*
+ * The store of dynamic configuration, in steps: rows/store.rows. What is saved can be read back; who may use it when; what counts against a
+ * configuration: bad marks and starts. Rule: docs/specification.md 4.12.
+ */
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <lkg/documents.h>
+#include <lkg/file.h>
+#include <lkg/schema.h>
+
+#include "rows.h"
+#include "tests/lib/store-sample.h"
+#include "tmpdir.h"
+
+static char top[TMPDIR_MAX];
+static int fd = -EBADF; /* of top */
+static struct lkg_report report;
+static struct lkg_error err;
+static struct lkg_store store;
+static struct lkg_store_component c;
+static bool is_open;
+static struct lkg_bad_list list;
+static struct lkg_pointers saved;
+static char *dumped;
 
 /* ---- the directory ---- */
 
-TEST_WITH(test_fresh, setup, teardown)
+static void close_store(void)
 {
-        struct place *p = *state;
-        struct lkg_store_component c;
-        struct lkg_pointers pointers;
-        struct lkg_startups startups;
-        struct lkg_bad_list bad;
-        struct lkg_store store;
-        struct stat st;
-        char *text;
-
-        open_both(p, &store, &c);
-        text = get(p, "format");
-        assert_string_equal(text, "lkgfs-state 1\n");
-        free(text);
-        assert_int_equal(fstatat(p->fd, "checkpoints", &st, 0), 0);
-        assert_int_equal(st.st_mode & 07777, 0700);
-        assert_string_equal(c.release, "");
-        assert_int_equal(lkg_store_load_pointers(&c, &pointers, &p->report), 0);
-        assert_true(lkg_config_source_is_local(&pointers.assigned));
-        assert_true(lkg_config_source_is_local(&pointers.active));
-        assert_int_equal(pointers.good.generation, 0);
-        assert_string_equal(pointers.rollback.reason, "");
-        assert_int_equal(lkg_store_load_startups(&c, &startups, &p->report), 0);
-        assert_int_equal(startups.n_items, 0);
-        assert_int_equal(lkg_store_load_bad(&c, &bad, &p->report), 0);
-        assert_int_equal(bad.n_items, 0);
-        assert_int_equal(take_findings(p), 0);
-        close_both(&store, &c);
+        if (!is_open)
+                return;
+        lkg_store_component_close(&c);
+        lkg_store_close(&store);
+        is_open = false;
 }
 
-TEST_WITH(test_everything_comes_back, setup, teardown)
+static int end(void **state)
 {
-        struct place *p = *state;
-        struct lkg_buf first = LKG_BUF_INIT, second = LKG_BUF_INIT;
-
-        assert_int_equal(sample_fill(p->fd), 0);
-        assert_int_equal(dump_state(p->fd, &first, &p->report), 0);
-        assert_non_null(strstr(first.data, "checkpoint 0: whole 1"));
-        assert_non_null(strstr(first.data, "checkpoint 1: whole 1"));
-        assert_non_null(strstr(first.data, "checkpoint 2: none 0"));
-        assert_non_null(strstr(first.data, "good 17 1767323045123456784 "));
-        assert_non_null(
-                strstr(first.data, "rollback 'current failed trial period' 1767323045123456798 3 18"));
-        assert_non_null(
-                strstr(first.data, "trial 1 600000000000 10 2 4711 123456 1767323045123456789 42000000007"));
-        assert_non_null(strstr(first.data, "  1767323046123456789 101 5001 0 1"));
-        assert_non_null(strstr(first.data, "release 'v1.36.3'"));
-        assert_non_null(strstr(first.data, "document 0 \"kind: KubeletConfiguration"));
-        assert_int_equal(dump_state(p->fd, &second, &p->report), 0);
-        assert_string_equal(first.data, second.data);
-        assert_int_equal(take_findings(p), 0);
-        lkg_buf_deinit(&first);
-        lkg_buf_deinit(&second);
+        (void)state;
+        close_store();
+        lkg_bad_list_deinit(&list);
+        list = (struct lkg_bad_list){ .items = NULL };
+        assert_int_equal(report.n_findings, 0); /* a story asks for all of them */
+        free(dumped);
+        dumped = NULL;
+        if (*top)
+                assert_int_equal(tmpdir_remove(top), 0);
+        *top = '\0';
+        fd = lkg_close(fd);
+        return 0;
 }
 
-TEST_WITH(test_records_are_readable, setup, teardown)
+STEP(steps, 0)
 {
-        struct place *p = *state;
-        char *text;
-
-        assert_int_equal(sample_fill(p->fd), 0);
-        text = get(p, "dynamic/kubelet/trial.json");
-        assert_string_equal(text,
-                            "{\n"
-                            "  \"schemaVersion\": 1,\n"
-                            "  \"source\": {\"namespace\":\"kube-system\",\"name\":\"kubelet-config-0\","
-                            "\"uid\":\"11111111-aaaa-4bbb-8ccc-000000000001\",\"resourceVersion\":\"100\","
-                            "\"key\":\"kubelet\",\"sha256\":"
-                            "\"a5c7d14233e1b487af71d59c1ab7e4032ffbe70607803d85a5b4bd6e365bd568\"},\n"
-                            "  \"state\": \"running\",\n"
-                            "  \"durationNs\": 600000000000,\n"
-                            "  \"threshold\": 10,\n"
-                            "  \"stableForNs\": 60000000000,\n"
-                            "  \"priorStarts\": 2,\n"
-                            "  \"lastPid\": 4711,\n"
-                            "  \"lastStartTime\": 123456,\n"
-                            "  \"goodNs\": 42000000007,\n"
-                            "  \"stableNs\": 5000000003,\n"
-                            "  \"calmNs\": 5000000005,\n"
-                            "  \"awayNs\": 6000000004,\n"
-                            "  \"extended\": true,\n"
-                            "  \"judged\": [\"node\",\"http\"],\n"
-                            "  \"bad\": [\"http\"],\n"
-                            "  \"started\": \"2026-01-02T03:04:05.123456789Z\"\n"
-                            "}\n");
-        free(text);
-        text = get(p, "dynamic/kubelet/releases/v1.36.3/startups.json");
-        assert_string_equal(text, "{\n"
-                                  "  \"schemaVersion\": 1,\n"
-                                  "  \"boot\": \"" SAMPLE_BOOT "\",\n"
-                                  "  \"starts\": [\n"
-                                  "    {\"time\": \"2026-01-02T03:04:05.123456789Z\", \"pid\": 100, "
-                                  "\"startTime\": 5000, \"counted\": true, \"local\": false},\n"
-                                  "    {\"time\": \"2026-01-02T03:04:06.123456789Z\", \"pid\": 101, "
-                                  "\"startTime\": 5001, \"counted\": false, \"local\": true},\n"
-                                  "    {\"time\": \"2026-01-02T03:04:07.123456789Z\", \"pid\": 102, "
-                                  "\"startTime\": 5002, \"counted\": true, \"local\": false}\n"
-                                  "  ]\n"
-                                  "}\n");
-        free(text);
+        (void)end(NULL);
+        assert_int_equal(tmpdir_make(top), 0);
+        fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(fd >= 0);
 }
 
-TEST_WITH(test_second_daemon_is_refused, setup, teardown)
+static void say_result(struct lkg_buf *ret, int r)
 {
-        struct place *p = *state;
-        struct lkg_store store, other;
+        if (r < 0)
+                lkg_buf_puts(ret, strerrorname_np(-r));
+        else
+                lkg_buf_printf(ret, "%d", r);
+}
+
+STEP(open, 0)
+{
         char pid[32];
+        char *at;
+        int r = lkg_store_open(fd, &store, &report, &err);
 
-        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-        assert_int_equal(lkg_store_open(p->fd, &other, &p->report, &p->err), -EBUSY);
-        (void)snprintf(pid, sizeof(pid), "(pid %d)", (int)getpid());
-        assert_non_null(strstr(p->err.message, pid));
-        lkg_store_close(&store);
-        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-        lkg_store_close(&store);
-        put(p, "store.lock", "not a pid");
-        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-        lkg_store_close(&store);
-}
-
-TEST_WITH(test_newer_format_is_not_touched, setup, teardown)
-{
-        static const char *const newer[] = { "lkgfs-state 2\n", "lkgfs-state 2", "lkgfs-state 10 beta\n",
-                                             "lkgfs-state 99999999999999999999999\n" };
-        struct place *p = *state;
-        struct lkg_store store;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(newer); i++) {
-                char *text;
-
-                put(p, "format", newer[i]);
-                assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), -EPROTO);
-                text = get(p, "format");
-                assert_string_equal(text, newer[i]);
-                free(text);
-                assert_false(exists(p, "store.lock"));
-                assert_false(exists(p, "checkpoints"));
+        if (r < 0) {
+                (void)snprintf(pid, sizeof(pid), "(pid %d)", (int)getpid());
+                at = strstr(err.message, pid);
+                lkg_buf_printf(ret, "%s%s", strerrorname_np(-r), at ? ", with our pid" : "");
+                return;
         }
-        assert_int_equal(take_findings(p), 0);
+        assert_int_equal(lkg_store_component_open(&store, "kubelet", &c, &report, &err), 0);
+        is_open = true;
+        lkg_buf_printf(ret, "release '%s'", c.release);
 }
 
-TEST_WITH(test_directory_without_format, setup, teardown)
+/* Another daemon. */
+STEP(open_again, 0)
 {
-        struct place *p = *state;
-        struct lkg_store store;
-        char *text;
+        const struct lkg_store mine = store;
 
-        assert_int_equal(mkdirat(p->fd, "components", 0700), 0);
-        assert_int_equal(mkdirat(p->fd, "history", 0700), 0);
-        put(p, "generation-next", "65\n");
-        put(p, "components/kubelet.json", "{}");
-        put(p, "components/.kubelet.json.77" LKG_TMP_SUFFIX, "{");
-        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-        lkg_store_close(&store);
-        text = get(p, "format");
-        assert_string_equal(text, "lkgfs-state 1\n");
-        free(text);
-        assert_true(exists(p, "components/kubelet.json"));
-        assert_false(exists(p, "components/.kubelet.json.77" LKG_TMP_SUFFIX));
-        assert_int_equal(take_findings(p), 0);
+        step_open(q, ret);
+        store = mine;
 }
 
-TEST_WITH(test_damaged_format_is_written_anew, setup, teardown)
+STEP(close, 0)
 {
-        static const char *const damaged[] = {
-                "",     "lkgfs-", "lkgfs-state ", "lkgfs-state 0\n", "lkgfs-state -1", "lkgfs-state 1x\n",
-                "hello"
-        };
-        struct place *p = *state;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(damaged); i++) {
-                struct lkg_store store;
-                char *text;
-
-                put(p, "format", damaged[i]);
-                assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-                lkg_store_close(&store);
-                text = get(p, "format");
-                assert_string_equal(text, "lkgfs-state 1\n");
-                free(text);
-                text = get(p, "format.damaged");
-                assert_string_equal(text, damaged[i]);
-                free(text);
-                assert_string_equal(p->report.findings[0].file, "format");
-                assert_int_equal(take_findings(p), 1);
-        }
+        close_store();
 }
 
-TEST_WITH(test_something_else_stands_in_a_directory_s_place, setup, teardown)
+STEP(component, 1)
 {
-        struct place *p = *state;
-        struct lkg_store_component c;
-        struct lkg_store store;
+        struct lkg_store_component other;
 
-        put(p, "checkpoints", "a file");
-        assert_int_equal(symlinkat("/etc", p->fd, "dynamic"), 0);
-        open_both(p, &store, &c);
-        close_both(&store, &c);
-        assert_int_equal(take_findings(p), 2);
-        assert_true(exists(p, "checkpoints.damaged"));
-        assert_true(exists(p, "dynamic.damaged"));
-        assert_true(exists(p, "dynamic/kubelet/documents"));
+        say_result(ret, lkg_store_component_open(&store, q->parts[0], &other, &report, &err));
 }
 
-TEST_WITH(test_sweep, setup, teardown)
+static void put(const char *path, const char *text)
 {
-        static const char *const left[] = {
-                ".format.1" LKG_TMP_SUFFIX,
-                "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001/100/.configmap.json.1" LKG_TMP_SUFFIX,
-                "dynamic/kubelet/.pointers.json.123" LKG_TMP_SUFFIX,
-                "dynamic/kubelet/documents/.abc.1" LKG_TMP_SUFFIX,
-                "dynamic/kubelet/releases/v1.36.3/.startups.json.9" LKG_TMP_SUFFIX,
-                "dynamic/kubelet/releases/v1.36.3/bad/.x@1.9" LKG_TMP_SUFFIX,
-        };
-        struct place *p = *state;
-        struct lkg_buf before = LKG_BUF_INIT, after = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_closep) int file = openat(fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-        assert_int_equal(sample_fill(p->fd), 0);
-        assert_int_equal(dump_state(p->fd, &before, &p->report), 0);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(left); i++)
-                put(p, left[i], "{");
-        assert_int_equal(mkdirat(p->fd, "dynamic/kubelet/releases/v1.36.3/.bad" LKG_TMP_SUFFIX, 0700), 0);
-        put(p, "dynamic/kubelet/releases/v1.36.3/.bad" LKG_TMP_SUFFIX "/u@1", "{}");
-        assert_int_equal(dump_state(p->fd, &after, &p->report), 0);
-        assert_string_equal(before.data, after.data);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(left); i++)
-                assert_false(exists(p, left[i]));
-        assert_false(exists(p, "dynamic/kubelet/releases/v1.36.3/.bad" LKG_TMP_SUFFIX));
-        assert_int_equal(take_findings(p), 0);
-        lkg_buf_deinit(&before);
-        lkg_buf_deinit(&after);
+        assert_true(file >= 0);
+        assert_int_equal(lkg_write_all(file, text, strlen(text)), 0);
 }
 
-TEST_WITH(test_component_name_is_checked, setup, teardown)
+STEP(put, 2)
 {
-        static const char *const names[] = { "", ".", "..", "a/b", "../x" };
-        struct place *p = *state;
-        struct lkg_store_component c;
-        struct lkg_store store;
+        put(q->parts[0], q->parts[1]);
+}
 
-        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
-                assert_int_equal(lkg_store_component_open(&store, names[i], &c, &p->report, &p->err),
-                                 -EINVAL);
-        lkg_store_close(&store);
+STEP(mkdir, 1)
+{
+        assert_int_equal(mkdirat(fd, q->parts[0], 0700), 0);
+}
+
+STEP(rmdir, 1)
+{
+        assert_int_equal(unlinkat(fd, q->parts[0], AT_REMOVEDIR), 0);
+}
+
+STEP(symlink, 2)
+{
+        assert_int_equal(symlinkat(q->parts[1], fd, q->parts[0]), 0);
+}
+
+STEP(get, 1)
+{
+        LKG_CLEANUP(lkg_closep) int file = openat(fd, q->parts[0], O_RDONLY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+        assert_true(file >= 0);
+        assert_int_equal(lkg_read_file(file, 1u << 20, &text, NULL, NULL), 0);
+        lkg_buf_puts(ret, text);
+}
+
+/* What is there: its type and mode. */
+STEP(is, 1)
+{
+        struct stat st;
+
+        if (fstatat(fd, q->parts[0], &st, AT_SYMLINK_NOFOLLOW) < 0)
+                lkg_buf_puts(ret, "nothing");
+        else
+                lkg_buf_printf(ret, "%s %o",
+                               S_ISDIR(st.st_mode)   ? "directory"
+                               : S_ISLNK(st.st_mode) ? "link"
+                                                     : "file",
+                               st.st_mode & 07777u);
+}
+
+/* Is it the same file as when this was last asked? */
+STEP(same_file, 1)
+{
+        static ino_t before;
+        struct stat st;
+
+        assert_int_equal(fstatat(fd, q->parts[0], &st, 0), 0);
+        lkg_buf_puts(ret, st.st_ino == before ? "yes" : "no");
+        before = st.st_ino;
+}
+
+/* Those up to here; later ones are unexpected. */
+STEP(findings, 0)
+{
+        for (size_t i = 0; i < report.n_findings; i++)
+                lkg_buf_printf(ret, "%s ", report.findings[i].file);
+        lkg_report_deinit(&report);
+        report = (struct lkg_report)LKG_REPORT_INIT;
+}
+
+/* ---- everything ---- */
+
+STEP(sample, 0)
+{
+        assert_int_equal(sample_fill(fd), 0);
+}
+
+/* Is all of it, opened anew, what it was when it was last dumped? */
+STEP(dump, 0)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        char *before = dumped;
+
+        assert_int_equal(dump_state(fd, &buf, &report), 0);
+        dumped = lkg_buf_steal(&buf, NULL);
+        lkg_buf_puts(ret, before && strcmp(before, dumped) == 0 ? "the same" : "another");
+        free(before);
+}
+
+/* The lines of the dump that begin so. */
+STEP(dumped, 1)
+{
+        for (const char *line = dumped; *line; line += strcspn(line, "\n") + 1)
+                if (strncmp(line, q->parts[0], strlen(q->parts[0])) == 0)
+                        lkg_buf_printf(ret, "%.*s\n", (int)strcspn(line, "\n"), line);
 }
 
 /* ---- checkpoints ---- */
 
-TEST_WITH(test_checkpoint_is_checked, setup, teardown)
+/* The source of a number, of which a member may have another value; `-`: the local one. */
+static struct lkg_config_source source_of(const struct question *q, size_t i)
 {
-        struct place *p = *state;
-        struct lkg_configmap configmap;
-        struct lkg_config_source source;
-        struct lkg_store store;
+        struct lkg_config_source source = { .uid = "" };
+        const char *member = q->parts[i + 1], *value = q->parts[i + 2];
 
-        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-        assert_int_equal(sample_configmap(0, &configmap), 0);
-        assert_int_equal(sample_source(0, &source), 0);
-        assert_false(lkg_store_has_checkpoint(&store, &source));
-        assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
-        assert_true(lkg_store_has_checkpoint(&store, &source));
-        lkg_configmap_deinit(&configmap);
-
-        source.sha256[3] = source.sha256[3] == '0' ? '1' : '0';
-        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EBADMSG);
-        source.sha256[0] = '\0'; /* unknown: any content is accepted */
-        assert_true(lkg_store_has_checkpoint(&store, &source));
-        (void)snprintf(source.name, sizeof(source.name), "another");
-        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EBADMSG);
-        assert_int_equal(sample_source(1, &source), 0);
-        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -ENOENT);
-        source.version[0] = '\0';
-        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EINVAL);
-        source.uid[0] = '\0';
-        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EINVAL);
-        (void)snprintf(source.uid, sizeof(source.uid), "..");
-        assert_false(lkg_store_has_checkpoint(&store, &source));
-        lkg_store_close(&store);
+        if (*q->parts[i] == '-')
+                return source;
+        assert_int_equal(sample_source((unsigned)atoi(q->parts[i]), &source), 0);
+        if (strcmp(member, "sha256") == 0)
+                (void)snprintf(source.sha256, sizeof(source.sha256), "%s", value);
+        else if (*member)
+                (void)snprintf(strcmp(member, "name") == 0      ? source.name
+                               : strcmp(member, "version") == 0 ? source.version
+                                                                : source.uid,
+                               sizeof(source.uid), "%s", value);
+        return source;
 }
 
-#define OBJECT_0 "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001/100/configmap.json"
-
-TEST_WITH(test_damaged_checkpoint_is_replaced, setup, teardown)
+STEP(save_checkpoint, 1)
 {
-        struct place *p = *state;
         struct lkg_configmap configmap;
-        struct lkg_config_source source;
-        struct lkg_store store;
-        struct stat first, second;
-        char *text;
 
-        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-        assert_int_equal(sample_configmap(0, &configmap), 0);
-        assert_int_equal(sample_source(0, &source), 0);
-        assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
-        assert_int_equal(fstatat(p->fd, OBJECT_0, &first, 0), 0);
-        assert_int_equal(first.st_mode & 07777, 0600);
-        assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
-        assert_int_equal(fstatat(p->fd, OBJECT_0, &second, 0), 0);
-        assert_int_equal(first.st_ino, second.st_ino); /* an equal one is not rewritten */
-
-        put(p, OBJECT_0, "{\"kind\":");
-        assert_false(lkg_store_has_checkpoint(&store, &source));
-        assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
-        assert_true(lkg_store_has_checkpoint(&store, &source));
-        text = get(p, OBJECT_0 ".damaged");
-        assert_string_equal(text, "{\"kind\":");
-        free(text);
+        assert_int_equal(sample_configmap((unsigned)atoi(q->parts[0]), &configmap), 0);
+        say_result(ret, lkg_store_save_checkpoint(&store, &configmap, &err));
         lkg_configmap_deinit(&configmap);
-        lkg_store_close(&store);
 }
 
-TEST_WITH(test_collect_keeps_what_is_needed, setup, teardown)
+STEP(load_checkpoint, 3)
 {
-        struct place *p = *state;
-        struct lkg_config_source sources[SAMPLE_OBJECTS];
-        struct lkg_store store;
+        const struct lkg_config_source source = source_of(q, 0);
+        struct lkg_configmap configmap;
+        int r = lkg_store_load_checkpoint(&store, &source, &configmap, &err);
 
-        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
-        for (unsigned i = 0; i < SAMPLE_OBJECTS; i++) {
-                struct lkg_configmap configmap;
-
-                assert_int_equal(sample_configmap(i, &configmap), 0);
-                assert_int_equal(sample_source(i, &sources[i]), 0);
-                assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
+        if (r == 0)
                 lkg_configmap_deinit(&configmap);
-        }
-        put(p, "checkpoints/33333333-aaaa-4bbb-8ccc-000000000003/103/mine", "not ours");
-        put(p, "checkpoints/README", "not ours");
-        assert_int_equal(lkg_store_collect(&store, sources, SAMPLE_OBJECTS, &p->err), 0);
-        assert_int_equal(lkg_store_collect(&store, &sources[1], 1, &p->err), 2);
-        assert_false(lkg_store_has_checkpoint(&store, &sources[0]));
-        assert_true(lkg_store_has_checkpoint(&store, &sources[1]));
-        assert_false(exists(p, "checkpoints/22222222-aaaa-4bbb-8ccc-000000000002"));
-        assert_true(exists(p, "checkpoints/33333333-aaaa-4bbb-8ccc-000000000003/103/mine"));
-        assert_true(exists(p, "checkpoints/README"));
-        assert_int_equal(lkg_store_collect(&store, NULL, 0, &p->err), 1);
-        assert_false(exists(p, "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001"));
-        lkg_store_close(&store);
+        say_result(ret, r);
+        lkg_buf_puts(ret, lkg_store_has_checkpoint(&store, &source) ? ", it is there" : ", it is not there");
 }
 
-/* ---- pointers, documents ---- */
-
-TEST_WITH(test_local_pointers, setup, teardown)
+/* Keep these, of one digit each. */
+STEP(collect, 1)
 {
-        struct place *p = *state;
-        struct lkg_pointers none = { .assigned_ns = 5 }, back;
-        struct lkg_store_component c;
-        struct lkg_store store;
-        char *text;
+        struct lkg_config_source keep[SAMPLE_OBJECTS];
+        size_t n = 0;
 
-        open_both(p, &store, &c);
-        assert_int_equal(lkg_store_save_pointers(&c, &none, &p->err), 0);
-        text = get(p, "dynamic/kubelet/pointers.json");
-        assert_string_equal(text, "{\n"
-                                  "  \"schemaVersion\": 1,\n"
-                                  "  \"assigned\": null,\n"
-                                  "  \"assignedTime\": \"1970-01-01T00:00:00.000000005Z\",\n"
-                                  "  \"active\": null,\n"
-                                  "  \"lastKnownGood\": {\n"
-                                  "    \"source\": null,\n"
-                                  "    \"generation\": 0,\n"
-                                  "    \"time\": \"1970-01-01T00:00:00Z\",\n"
-                                  "    \"document\": \"\"\n"
-                                  "  },\n"
-                                  "  \"rollback\": null\n"
-                                  "}\n");
-        free(text);
-        assert_int_equal(lkg_store_load_pointers(&c, &back, &p->report), 0);
-        assert_memory_equal(&none, &back, sizeof(back));
-        assert_int_equal(take_findings(p), 0);
-        close_both(&store, &c);
+        for (const char *d = q->parts[0]; *d; d++)
+                assert_int_equal(sample_source((unsigned)(*d - '0'), &keep[n++]), 0);
+        say_result(ret, lkg_store_collect(&store, keep, n, &err));
 }
 
-TEST_WITH(test_documents, setup, teardown)
+/* ---- pointers, documents, trials ---- */
+
+/* When it was assigned, and by the reference of which Node; all else is local. */
+STEP(save_pointers, 2)
 {
-        struct place *p = *state;
-        char a[LKG_SHA256_HEX], b[LKG_SHA256_HEX], d[LKG_SHA256_HEX], path[128], *text;
-        struct lkg_store_component c;
-        struct lkg_store store;
+        saved = (struct lkg_pointers){ .assigned_ns = strtoull(q->parts[0], NULL, 10) };
+        (void)snprintf(saved.node_uid, sizeof(saved.node_uid), "%s", q->parts[1]);
+        say_result(ret, lkg_store_save_pointers(&c, &saved, &err));
+}
+
+STEP(load_pointers, 0)
+{
+        struct lkg_pointers back;
+
+        assert_int_equal(lkg_store_load_pointers(&c, &back, &report), 0);
+        lkg_buf_printf(ret, "%s, assigned '%s' by '%s', active '%s', good %" PRIu64 ", rollback '%s'",
+                       memcmp(&saved, &back, sizeof(back)) == 0 ? "as saved" : "not as saved",
+                       back.assigned.uid, back.node_uid, back.active.uid, back.good.generation,
+                       back.rollback.reason);
+}
+
+/* KEEP TEXT; the name that it has then */
+STEP(save_document, 2)
+{
+        char sha256[LKG_SHA256_HEX];
+
+        assert_int_equal(lkg_store_save_document(&c, q->parts[1], strlen(q->parts[1]),
+                                                 *q->parts[0] == '-' ? NULL : q->parts[0], sha256, &err),
+                         0);
+        lkg_buf_puts(ret, sha256);
+}
+
+STEP(load_document, 1)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
         size_t size;
+        int r = lkg_store_load_document(&c, q->parts[0], &text, &size, &err);
 
-        open_both(p, &store, &c);
-        assert_int_equal(lkg_store_save_document(&c, "a: 1\n", 5, NULL, a, &p->err), 0);
-        assert_int_equal(lkg_store_save_document(&c, "b: 1\n", 5, a, b, &p->err), 0);
-        assert_int_equal(lkg_store_load_document(&c, a, &text, &size, &p->err),
-                         0); /* kept: referenced until now */
-        assert_int_equal(size, 5);
-        assert_string_equal(text, "a: 1\n");
-        free(text);
-        assert_int_equal(lkg_store_save_document(&c, "", 0, b, d, &p->err), 0);
-        assert_int_equal(lkg_store_load_document(&c, a, &text, &size, &p->err), -ENOENT);
-        assert_int_equal(lkg_store_load_document(&c, d, &text, &size, &p->err), 0);
-        assert_int_equal(size, 0);
-        free(text);
-        (void)snprintf(path, sizeof(path), "dynamic/kubelet/documents/%s", b);
-        put(p, path, "b: 2\n");
-        assert_int_equal(lkg_store_load_document(&c, b, &text, &size, &p->err), -EBADMSG);
-        assert_int_equal(lkg_store_save_document(&c, "b: 1\n", 5, d, b, &p->err), 0);
-        assert_int_equal(lkg_store_load_document(&c, b, &text, &size, &p->err), 0);
-        free(text);
-        assert_int_equal(lkg_store_load_document(&c, "", &text, &size, &p->err), -ENOENT);
-        assert_int_equal(lkg_store_load_document(&c, "../pointers.json", &text, &size, &p->err), -ENOENT);
-        close_both(&store, &c);
+        if (r < 0)
+                say_result(ret, r);
+        else
+                lkg_buf_printf(ret, "%zu bytes %s", size, text);
 }
 
-TEST_WITH(test_the_node_that_referred_is_remembered, setup, teardown)
+/* The sample's, with a clock that has run for eight seconds, and the longest possible duration. */
+STEP(save_trial, 3)
 {
-        struct place *p = *state;
-        struct lkg_pointers pointers = { .assigned_ns = 5, .node_uid = "u-1" }, back;
-        struct lkg_store_component c;
-        struct lkg_store store;
-        const char *wrong =
-                "{\"schemaVersion\":1,\"assigned\":null,\"assignedTime\":\"1970-01-01T00:00:05Z\","
-                "\"nodeUid\":\"../x\",\"active\":null,\"lastKnownGood\":null,\"rollback\":null}";
+        const struct lkg_config_source source = source_of(q, 0);
+        struct lkg_trial trial = sample_trial();
 
-        open_both(p, &store, &c);
-        assert_int_equal(lkg_store_save_pointers(&c, &pointers, &p->err), 0);
-        assert_int_equal(lkg_store_load_pointers(&c, &back, &p->report), 0);
-        assert_memory_equal(&pointers, &back, sizeof(back));
-        assert_int_equal(take_findings(p), 0);
-        put(p, "dynamic/kubelet/pointers.json", wrong);
-        assert_int_equal(lkg_store_load_pointers(&c, &back, &p->report), 0);
-        assert_string_equal(back.node_uid, "");
-        assert_int_equal(take_findings(p), 1);
-        close_both(&store, &c);
-}
-
-TEST_WITH(test_trial_of_another_source, setup, teardown)
-{
-        struct place *p = *state;
-        struct lkg_trial trial = sample_trial(), back;
-        struct lkg_config_source mine, other, local = { .uid = "" };
-        struct lkg_store_component c;
-        struct lkg_store store;
-
-        assert_int_equal(sample_source(0, &mine), 0);
-        assert_int_equal(sample_source(1, &other), 0);
-        open_both(p, &store, &c);
-        assert_int_equal(lkg_store_load_trial(&c, &mine, &back, &p->report), 0);
-        assert_int_equal(back.state, LKG_TRIAL_IDLE);
         trial.running_since_ns = 1000 * LKG_NSEC_PER_SEC;
-        trial.rules.duration_ns = INT64_MAX; /* the longest possible duration */
-        assert_int_equal(lkg_store_save_trial(&c, &mine, &trial, 1008 * LKG_NSEC_PER_SEC, &p->err), 0);
-        assert_int_equal(lkg_store_load_trial(&c, &mine, &back, &p->report), 0);
-        assert_int_equal(back.state, LKG_TRIAL_RUNNING);
-        assert_int_equal(back.good_ns, 50 * LKG_NSEC_PER_SEC + 7);
-        assert_int_equal(back.running_since_ns, 0);
-        assert_int_equal(back.last_pid, 4711);
-        assert_int_equal(back.last_start_time, 123456);
-        assert_true(back.rules.duration_ns == INT64_MAX);
-        assert_int_equal(lkg_store_load_trial(&c, &other, &back, &p->report), 0);
-        assert_int_equal(back.state, LKG_TRIAL_IDLE);
-        assert_int_equal(lkg_store_load_trial(&c, &local, &back, &p->report), 0);
-        assert_int_equal(back.state, LKG_TRIAL_IDLE);
-        assert_int_equal(take_findings(p), 0);
-        close_both(&store, &c);
+        trial.rules.duration_ns = INT64_MAX;
+        say_result(ret, lkg_store_save_trial(&c, &source, &trial, 1008 * LKG_NSEC_PER_SEC, &err));
+}
+
+STEP(load_trial, 3)
+{
+        const struct lkg_config_source source = source_of(q, 0);
+        struct lkg_trial back;
+
+        assert_int_equal(lkg_store_load_trial(&c, &source, &back, &report), 0);
+        lkg_buf_printf(ret, "%s, clock %s, ", lkg_trial_state_name(back.state),
+                       back.running_since_ns ? "runs" : "stopped");
+        dump_trial(ret, &back);
 }
 
 /* ---- releases ---- */
 
-TEST_WITH(test_release, setup, teardown)
+STEP(release, 1)
 {
-        static const struct {
-                const char *text, *name;
-        } rows[] = {
-                { "v1.36.3", "v1.36.3" },
-                { "Kubernetes v1.36.4\n", "Kubernetes-v1.36.4-" },
-                { "../../etc", "-.-..-etc" },
-                { "..", "-." },
-                { "", "unknown" },
-        };
-        struct place *p = *state;
-        struct lkg_store_component c;
-        struct lkg_store store;
-
-        open_both(p, &store, &c);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                char path[256];
-
-                assert_int_equal(lkg_store_set_release(&c, rows[i].text, &p->err), 1);
-                if (strncmp(c.release, rows[i].name, strlen(rows[i].name)) != 0)
-                        fail_msg("%s became %s", rows[i].text, c.release);
-                (void)snprintf(path, sizeof(path), "dynamic/kubelet/releases/%s/bad", c.release);
-                assert_true(exists(p, path));
-                assert_int_equal(lkg_store_set_release(&c, rows[i].text, &p->err), 0);
-        }
-        close_both(&store, &c);
-        assert_int_equal(take_findings(p), 0);
+        say_result(ret, lkg_store_set_release(&c, q->parts[0], &err));
+        lkg_buf_printf(ret, " '%s'", c.release);
 }
 
-/* Rule: docs/specification.md 4.12. */
-TEST_WITH(test_another_release_judges_afresh, setup, teardown)
+/* When a release was used last, in seconds. */
+STEP(used, 2)
 {
-        struct place *p = *state;
-        const struct lkg_bad bad = sample_bad(1);
-        struct lkg_bad_list list = { .items = NULL };
-        struct lkg_startups startups = sample_startups(2);
-        struct lkg_store_component c;
-        struct lkg_store store;
-
-        open_both(p, &store, &c);
-        assert_int_equal(lkg_store_set_release(&c, "v1.36.3", &p->err), 1);
-        assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
-        assert_int_equal(lkg_store_save_startups(&c, &startups, &p->err), 0);
-        lkg_bad_list_deinit(&list);
-        assert_int_equal(lkg_store_set_release(&c, "v1.36.4", &p->err), 1);
-        assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
-        assert_int_equal(list.n_items, 0);
-        lkg_bad_list_deinit(&list);
-        assert_int_equal(lkg_store_load_startups(&c, &startups, &p->report), 0);
-        assert_int_equal(startups.n_items, 0);
-        close_both(&store, &c);
-
-        open_both(p, &store, &c);
-        assert_string_equal(c.release, "v1.36.4");
-        assert_int_equal(lkg_store_set_release(&c, "v1.36.3", &p->err), 1);
-        assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
-        assert_int_equal(list.n_items, 1);
-        lkg_bad_list_deinit(&list);
-        assert_int_equal(take_findings(p), 0);
-        close_both(&store, &c);
-}
-
-static void set_time(struct place *p, const char *release, time_t seconds)
-{
-        const struct timespec times[2] = { { seconds, 0 }, { seconds, 0 } };
+        const struct timespec times[2] = { { atol(q->parts[1]), 0 }, { atol(q->parts[1]), 0 } };
         char path[256];
 
-        (void)snprintf(path, sizeof(path), "dynamic/kubelet/releases/%s", release);
-        assert_int_equal(utimensat(p->fd, path, times, 0), 0);
+        (void)snprintf(path, sizeof(path), "dynamic/kubelet/releases/%s", q->parts[0]);
+        assert_int_equal(utimensat(fd, path, times, 0), 0);
 }
 
-TEST_WITH(test_releases_used_long_ago_go, setup, teardown)
+/* ---- what counts against a configuration ---- */
+
+/* What the disk says becomes what is known; it is compared where it was known before. */
+STEP(load_bad, 0)
 {
-        struct place *p = *state;
-        const struct lkg_bad bad = sample_bad(1);
-        struct lkg_store_component c;
-        struct lkg_store store;
+        lkg_bad_list_deinit(&list);
+        say_result(ret, lkg_store_load_bad(&c, &list, &report));
+}
 
-        open_both(p, &store, &c);
-        assert_int_equal(unlinkat(p->fd, "dynamic/kubelet/releases/unknown/bad", AT_REMOVEDIR), 0);
-        assert_int_equal(unlinkat(p->fd, "dynamic/kubelet/releases/unknown", AT_REMOVEDIR), 0);
-        for (int i = 0; i < 7; i++) {
-                struct lkg_bad_list list = { .items = NULL };
-                char name[16];
+STEP(marks, 0)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf here = LKG_BUF_INIT, there = LKG_BUF_INIT;
+        struct lkg_bad_list back;
 
-                (void)snprintf(name, sizeof(name), "v1.%d", i);
-                assert_int_equal(lkg_store_set_release(&c, name, &p->err), 1);
-                assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
+        assert_int_equal(lkg_store_load_bad(&c, &back, &report), 0);
+        dump_bad(&here, &list);
+        dump_bad(&there, &back);
+        assert_int_equal(list.n_items, back.n_items);
+        if (list.n_items > 0)
+                assert_string_equal(here.data, there.data);
+        for (size_t i = 0; i < list.n_items; i++)
+                lkg_buf_printf(ret, "%s: %s%s", list.items[i].id, list.items[i].reason,
+                               i + 1 < list.n_items ? "; " : "");
+        lkg_bad_list_deinit(&back);
+}
+
+static int mark(const char *id, uint64_t time_ns, const char *reason)
+{
+        struct lkg_bad bad = { .time_ns = time_ns };
+
+        (void)snprintf(bad.id, sizeof(bad.id), "%s", id);
+        (void)snprintf(bad.reason, sizeof(bad.reason), "%s", reason);
+        return lkg_store_mark_bad(&c, &list, &bad, &err);
+}
+
+STEP(mark, 2)
+{
+        say_result(ret, mark(q->parts[0], 1, q->parts[1]));
+}
+
+/* A sample's own mark: its number, and its suspects or "". */
+STEP(mark_sample, 2)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *suspects = *q->parts[1] ? lkg_suspects_unknown(q->parts[1]) : NULL;
+        struct lkg_bad bad = sample_bad((unsigned)atoi(q->parts[0]));
+
+        bad.suspects = suspects;
+        say_result(ret, lkg_store_mark_bad(&c, &list, &bad, &err));
+}
+
+STEP(suspects, 1)
+{
+        const struct lkg_bad *bad = lkg_bad_named(&list, q->parts[0]);
+
+        if (bad->suspects)
+                lkg_render_json_compact(bad->suspects, ret);
+        else
+                lkg_buf_puts(ret, "none");
+}
+
+/* Which mark a source has, and its content in any version. */
+STEP(find, 3)
+{
+        const struct lkg_config_source source = source_of(q, 0);
+        const struct lkg_bad *bad = lkg_bad_find(&list, &source);
+        const struct lkg_bad *content = lkg_bad_same_content(&list, &source);
+
+        lkg_buf_printf(ret, "%s; content %s", bad ? bad->id : "none", content ? content->id : "none");
+}
+
+STEP(forgive, 1)
+{
+        say_result(ret, lkg_store_forgive(&c, &list, strcmp(q->parts[0], "all") == 0 ? NULL : q->parts[0],
+                                          false, &err));
+}
+
+/* How many starts are on record, and the last one's process. */
+STEP(load_starts, 0)
+{
+        struct lkg_startups back;
+
+        assert_int_equal(lkg_store_load_startups(&c, &back, &report), 0);
+        lkg_buf_printf(ret, "%zu", back.n_items);
+        if (back.n_items > 0)
+                lkg_buf_printf(ret, ", the last of pid %d", back.items[back.n_items - 1].pid);
+}
+
+STEP(starts, 1)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf here = LKG_BUF_INIT, there = LKG_BUF_INIT;
+        const struct lkg_startups s = sample_startups((unsigned)atoi(q->parts[0]));
+        struct lkg_startups back;
+
+        assert_int_equal(lkg_store_save_startups(&c, &s, &err), 0);
+        assert_int_equal(lkg_store_load_startups(&c, &back, &report), 0);
+        dump_startups(&here, &s);
+        dump_startups(&there, &back);
+        assert_string_equal(here.data, there.data);
+        step_load_starts(q, ret);
+}
+
+ROWS_WITH(store, rows_steps, NULL, end)
+
+/* ---- what no row can say ---- */
+
+static int begin(void **state)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
+
+        (void)state;
+        step_steps(NULL, NULL);
+        step_open(NULL, &said);
+        return is_open ? 0 : -1;
+}
+
+/* Landlock of Linux 5.13 to 5.18 forbids links between directories, whatever the rules are. */
+static bool forbid_links(void)
+{
+        struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_CHAR };
+        int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+
+        return ruleset >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+               syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+}
+
+static ino_t list_inode(void)
+{
+        struct stat st;
+
+        assert_int_equal(fstatat(fd, "dynamic/kubelet/releases/unknown/bad", &st, 0), 0);
+        return st.st_ino;
+}
+
+/* Still all at once: another list, of copies, takes the place of the old one. */
+TEST_WITH(test_forgive_where_nothing_can_be_linked, begin, end)
+{
+        ino_t before;
+        int status;
+        pid_t pid;
+
+        assert_int_equal(mark("a@1", 1, "test"), 0);
+        assert_int_equal(mark("b@1", 1, "test"), 0);
+        assert_int_equal(mark("b@2", 1, "test"), 0);
+        before = list_inode();
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(forbid_links() ? lkg_store_forgive(&c, &list, "b", false, &err) : ENOSYS);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == ENOSYS) {
+                print_message("this kernel has no Landlock\n");
+                assert_int_equal(lkg_store_forgive(&c, &list, "b", false, &err), 2);
+        } else {
+                assert_int_equal(WEXITSTATUS(status), 2);
                 lkg_bad_list_deinit(&list);
-                set_time(p, name, i == 0 ? 2000 : 1000 + i); /* v1.0 was used later than those after it */
+                assert_int_equal(lkg_store_load_bad(&c, &list, &report), 0);
         }
-        assert_true(exists(p, "dynamic/kubelet/releases/v1.0/bad"));
-        assert_false(exists(p, "dynamic/kubelet/releases/v1.1"));
-        assert_false(exists(p, "dynamic/kubelet/releases/v1.2"));
-        assert_true(exists(p, "dynamic/kubelet/releases/v1.3"));
-        assert_true(exists(p, "dynamic/kubelet/releases/v1.6"));
-        close_both(&store, &c);
+        assert_true(list_inode() != before);
+        assert_int_equal(list.n_items, 1);
+        assert_string_equal(list.items[0].id, "a@1");
+}
 
-        put(p, "dynamic/kubelet/release", "../../v1.6");
-        open_both(p, &store, &c);
-        assert_string_equal(c.release, "v1.0"); /* the name is lost: the last one used */
-        assert_string_equal(p->report.findings[0].file, "dynamic/kubelet/release");
-        assert_int_equal(take_findings(p), 1);
-        close_both(&store, &c);
+TEST_WITH(test_oldest_mark_goes_first, begin, end)
+{
+        char id[16];
+
+        for (unsigned i = 0; i <= LKG_BAD_MAX; i++) {
+                (void)snprintf(id, sizeof(id), "u@%u", i);
+                assert_int_equal(mark(id, 1000 + (i + 100) % (LKG_BAD_MAX + 1), "test"), 0);
+        }
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        assert_null(lkg_bad_named(&list, "u@157"));  /* the oldest */
+        assert_int_equal(mark("new", 1, "test"), 0); /* older than all, but explicitly requested */
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(lkg_store_load_bad(&c, &list, &report), 0);
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        assert_string_equal(list.items[0].id, "new");
+}
+
+TEST(test_which_process_is_known)
+{
+        struct lkg_startups s = sample_startups(3);
+        const struct lkg_startup by_hand = { .time_ns = 1, .counted = true };
+
+        assert_true(lkg_startups_knows(&s, SAMPLE_BOOT, 101, 5001));
+        assert_false(lkg_startups_knows(&s, SAMPLE_BOOT, 101, 5002));
+        assert_false(lkg_startups_knows(&s, "another boot", 101, 5001));
+        assert_false(lkg_startups_knows(&s, "", 101, 5001));
+        lkg_startups_add(&s, "another boot", &by_hand);
+        assert_false(lkg_startups_knows(&s, "another boot", 0, 0));
+        assert_false(lkg_startups_knows(&s, "another boot", 101, 5001)); /* it belongs to an earlier boot */
+        assert_int_equal(s.n_items, 4);
+        assert_int_equal(s.items[1].time_ns, SAMPLE_TIME + LKG_NSEC_PER_SEC);
 }
