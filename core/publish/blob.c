@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Content-named files on tmpfs: see blob.h. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <search.h>
 
@@ -103,25 +102,21 @@ struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs, struct lkg_blob *blob)
 int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n,
                         struct lkg_error *err)
 {
-        int copy = openat(blobs->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(blobs->dirfd, ".");
         struct lkg_blob **all = NULL;
+        const struct dirent *e;
         struct stat st;
         size_t n = 0;
 
-        if (!dir) {
-                r = -errno;
-                lkg_close(copy);
-                return lkg_error_set(err, r, NULL, "read %s", LKG_PUBLICATION_BLOBS);
-        }
-        for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        if (!dir)
+                return lkg_error_set(err, -errno, NULL, "read %s", LKG_PUBLICATION_BLOBS);
+        while ((e = lkg_dir_next(dir, NULL))) {
                 if (!lkg_is_sha256(e->d_name) ||
                     fstatat(blobs->dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
                 (void)lkg_need(LKG_GROW(all, n));
                 all[n++] = add(blobs, e->d_name, (uint64_t)st.st_size);
         }
-        (void)closedir(dir);
         *ret = all;
         *ret_n = n;
         return 0;

@@ -5,7 +5,6 @@
  * These files name programs that run as root (restart hooks) and paths, so they and every directory of their
  * paths must be owned by root and not writable by others; otherwise none of them is used.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -221,7 +220,8 @@ static void add_name(struct loader *l, struct dropins *d, const char *directory,
 static void list_dropins(struct loader *l, const char *directory, struct dropins *d)
 {
         const struct lkg_where where = { .file = directory };
-        DIR *dir = opendir(directory);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = opendir(directory); /* it may be a link */
+        const struct dirent *e;
 
         if (!dir) {
                 if (errno != ENOENT && errno != ENOTDIR)
@@ -229,14 +229,13 @@ static void list_dropins(struct loader *l, const char *directory, struct dropins
                                        strerror(errno));
                 return;
         }
-        for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        while ((e = lkg_dir_next(dir, NULL))) {
                 if (is_dropin(e->d_name))
                         add_name(l, d, directory, e->d_name);
                 else if (e->d_name[0] != '.')
                         lkg_report_add(l->report, LKG_NOTE, 3019, &where,
                                        "%s is not read: a drop-in's name ends in .conf", e->d_name);
         }
-        (void)closedir(dir);
 }
 
 static void add_document(struct loader *l, const char *path, bool may_be_empty)

@@ -191,11 +191,11 @@ static void scan_record(struct lkg_history *history, const char *component, cons
 
 static int scan(struct lkg_history *history, const char *component, struct lkg_report *report)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(history->dirfd, NULL);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(history->dirfd, ".");
         const struct dirent *entry;
         int r = dir ? 0 : -errno;
 
-        while (r >= 0 && dir && (entry = lkg_store_next(dir, &r)))
+        while (r >= 0 && dir && (entry = lkg_dir_next(dir, &r)))
                 scan_record(history, component, entry->d_name, report);
         return r;
 }
