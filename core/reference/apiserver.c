@@ -241,13 +241,13 @@ static void look_at_credential(struct lkg_apiserver *api)
                        lkg_credential_file(api->credential));
 }
 
-static void begin_anew(struct lkg_apiserver *api)
+static void fetch(struct lkg_apiserver *api)
 {
-        api->anew = false;
         if (api->node.informer)
-                lkg_informer_fetch(api->node.informer, /* anew= */ true);
+                lkg_informer_fetch(api->node.informer, api->anew);
         if (api->object.informer)
-                lkg_informer_fetch(api->object.informer, /* anew= */ true);
+                lkg_informer_fetch(api->object.informer, api->anew);
+        api->anew = false;
 }
 
 static int on_work(sd_event_source *source, uint64_t usec, void *userdata)
@@ -259,7 +259,7 @@ static int on_work(sd_event_source *source, uint64_t usec, void *userdata)
                 look_at_credential(api);
         bring_up(api);
         if (api->anew)
-                begin_anew(api);
+                fetch(api);
         if (options->turn(options->userdata))
                 arm(api);
         return 0;
@@ -349,10 +349,7 @@ void lkg_places_fetch(struct lkg_places *places)
         if (!api)
                 return;
         look_at_credential(api);
-        if (api->node.informer)
-                lkg_informer_fetch(api->node.informer, /* anew= */ false);
-        if (api->object.informer)
-                lkg_informer_fetch(api->object.informer, /* anew= */ false);
+        fetch(api);
         lkg_slot_keeper_fetch(api->slots);
         api->news = true;
         lkg_apiserver_reconsider(api);
