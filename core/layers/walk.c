@@ -13,11 +13,6 @@
 
 #include <lkg/base.h>
 
-static int compare_names(const void *a, const void *b)
-{
-        return strcmp(*(char *const *)a, *(char *const *)b); /* strcmp compares unsigned bytes */
-}
-
 static void finding(struct lkg_walk *walk, enum lkg_severity severity, unsigned code, const char *path,
                     const char *text)
 {
@@ -49,8 +44,7 @@ static int read_names(struct lkg_walk *walk, int fd, const char *path, struct lk
                 }
                 (void)lkg_need(lkg_strings_add(names, entry->d_name, strlen(entry->d_name)));
         }
-        if (names->n_items > 1)
-                qsort(names->items, names->n_items, sizeof(*names->items), compare_names);
+        lkg_strings_sort(names);
         return r == -ENOENT ? 1 : r;
 }
 

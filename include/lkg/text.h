@@ -282,6 +282,8 @@ int lkg_strings_parse(const char *data, size_t size, struct lkg_strings *ret);
 int lkg_strings_copy(const struct lkg_strings *strings, struct lkg_strings *ret);
 
 bool lkg_strings_equal(const struct lkg_strings *a, const struct lkg_strings *b);
+/** lkg_strings_sort() - by their bytes. */
+void lkg_strings_sort(struct lkg_strings *strings);
 void lkg_strings_deinit(struct lkg_strings *strings);
 
 /* ---- environment ---- */
