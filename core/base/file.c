@@ -632,7 +632,7 @@ int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t 
 
 DIR *lkg_dir_open(int dirfd, const char *name)
 {
-        int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = lkg_open_plain_directory(dirfd, name);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
         if (!dir)
