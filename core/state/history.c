@@ -204,11 +204,10 @@ int lkg_history_open(int state_fd, const char *component, struct lkg_history *re
                      struct lkg_error *err)
 {
         struct lkg_history history = { .dirfd = -EBADF };
-        char path[PATH_MAX];
+        char path[LKG_STORE_PATH];
         int r;
 
-        if (snprintf(path, sizeof(path), "history/%s", component) >= (int)sizeof(path))
-                return lkg_error_set(err, -ENAMETOOLONG, NULL, "history of %s", component);
+        (void)snprintf(path, sizeof(path), "history/%s", component);
         history.dirfd = lkg_store_make_path(state_fd, path, report, err);
         if (history.dirfd < 0)
                 return history.dirfd;
