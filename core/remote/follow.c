@@ -23,12 +23,10 @@ static bool may_watch(const struct lkg_follow *follow)
 
 static void begin_watch(struct lkg_follow *follow, struct lkg_moment at)
 {
-        const uint64_t span = LKG_FOLLOW_TIMEOUT_MAX_S - LKG_FOLLOW_TIMEOUT_MIN_S;
-
         follow->watching = true;
         follow->open = follow->heard = follow->marked = false;
         follow->from_now = follow->position[0] == '\0';
-        follow->seconds = LKG_FOLLOW_TIMEOUT_MIN_S + (unsigned)((span * at.random) >> 32);
+        follow->seconds = lkg_watch_seconds(at.random);
         follow->byte_ns = at.now_ns;
         follow->half_ns = 0;
 }
@@ -62,7 +60,7 @@ static void poll_later(struct lkg_follow *follow, struct lkg_moment at)
 void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint64_t now_ns)
 {
         *follow = (struct lkg_follow){
-                .limits = { poll_interval_ns, LKG_FOLLOW_IDLE_NS, LKG_FOLLOW_HALF_NS, LKG_FOLLOW_QUIET_NS },
+                .limits = { poll_interval_ns, LKG_WATCH_IDLE_NS, LKG_FOLLOW_HALF_NS, LKG_WATCH_QUIET_NS },
                 .get_at_ns = now_ns,
         };
 }
@@ -335,7 +333,7 @@ static void refused(struct lkg_follow *follow, struct lkg_moment at)
 /* As announced, or nearly: a restarting server ends its watches early. */
 static void done(struct lkg_follow *follow, struct lkg_moment at)
 {
-        bool lasted = follow->open && at.now_ns - follow->opened_ns >= LKG_FOLLOW_SHORT_NS;
+        bool lasted = follow->open && at.now_ns - follow->opened_ns >= LKG_WATCH_SHORT_NS;
 
         if (lasted) /* no event means no change: the state is still true */
                 learned(follow, at);
@@ -343,7 +341,7 @@ static void done(struct lkg_follow *follow, struct lkg_moment at)
                 read_after_failure(follow, LKG_API_UNREACHABLE, 0, at);
         else
                 /* never in a circle */
-                follow->watch_at_ns = lasted ? at.now_ns : follow->opened_ns + LKG_FOLLOW_SHORT_NS;
+                follow->watch_at_ns = lasted ? at.now_ns : follow->opened_ns + LKG_WATCH_SHORT_NS;
 }
 
 unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status, struct lkg_moment at)

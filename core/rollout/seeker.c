@@ -308,6 +308,12 @@ static uint64_t refused_for(struct lkg_seeker *seeker, uint32_t random)
         return ns / 2 + part_of(ns, random);
 }
 
+void lkg_seeker_watch_lost(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
+{
+        lkg_seeker_lost_contact(seeker);
+        seeker->not_before_ns = at.now_ns + lkg_backoff_failed(&seeker->backoff, 0, at.random, at.now_ns);
+}
+
 void lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
 {
         lkg_seeker_lost_contact(seeker);

@@ -249,6 +249,16 @@ struct lkg_watch_event {
         const struct lkg_value *object; /* a map */
 };
 
+#define LKG_WATCH_IDLE_NS  (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
+#define LKG_WATCH_SHORT_NS LKG_NSEC_PER_SEC         /* one that ends earlier is suspicious */
+/* balancers end connections that are quiet for longer, mostly 30 s to some minutes */
+#define LKG_WATCH_QUIET_NS (10 * LKG_NSEC_PER_SEC)
+/** lkg_watch_seconds() - for how long it is asked for: uniform in [300,600), as client-go's reflector does. */
+static inline unsigned lkg_watch_seconds(uint32_t random)
+{
+        return 300u + (unsigned)((UINT64_C(300) * random) >> 32);
+}
+
 struct lkg_watch_stream {
         struct lkg_buf line;
         size_t max_bytes; /* of one line */
