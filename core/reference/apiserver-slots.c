@@ -428,7 +428,7 @@ static void tell_changes(struct lkg_slot_keeper *keeper)
 
 static void arm(struct lkg_slot_keeper *keeper, uint64_t due_ns)
 {
-        lkg_remote_arm(keeper->timer, due_ns < silent_at(keeper) ? due_ns : silent_at(keeper));
+        lkg_remote_arm(keeper->timer, lkg_earlier(due_ns, silent_at(keeper)));
 }
 
 /* Another ConfigMap. A list of the slots of the one before may have been answered since the wish for this one, and its watch was open. */

@@ -198,16 +198,6 @@ struct lkg_apiserver *lkg_apiserver_free(struct lkg_apiserver *api)
 
 /* ---- the event loop ---- */
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-        return a < b ? a : b;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-        return a > b ? a : b;
-}
-
 /* When the credential is due, in CLOCK_BOOTTIME. */
 static uint64_t credential_due(const struct lkg_apiserver *api, uint64_t now_ns)
 {
@@ -225,8 +215,8 @@ static void arm(struct lkg_apiserver *api)
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(followed); i++)
                 if (followed[i]->failing_ns && followed[i]->failing_ns + LKG_OUTAGE_NS > now)
-                        at = earlier(at, followed[i]->failing_ns + LKG_OUTAGE_NS);
-        at = earlier(at, later(now + LKG_API_PAUSE_NS, credential_due(api, now)));
+                        at = lkg_earlier(at, followed[i]->failing_ns + LKG_OUTAGE_NS);
+        at = lkg_earlier(at, lkg_later(now + LKG_API_PAUSE_NS, credential_due(api, now)));
         lkg_remote_arm(api->timer, at);
 }
 

@@ -3,16 +3,6 @@
 
 #define NEVER UINT64_MAX
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-        return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-        return a > b ? a : b;
-}
-
 /* ---- the next step ---- */
 
 static bool may_watch(const struct lkg_follow *follow)
@@ -48,7 +38,7 @@ static unsigned plan(struct lkg_follow *follow, struct lkg_moment at)
 
 static void want_get(struct lkg_follow *follow, uint64_t when_ns)
 {
-        follow->get_at_ns = least(follow->get_at_ns, when_ns);
+        follow->get_at_ns = lkg_earlier(follow->get_at_ns, when_ns);
 }
 
 static void poll_later(struct lkg_follow *follow, struct lkg_moment at)
@@ -98,7 +88,7 @@ static uint64_t fails(struct lkg_follow *follow, enum lkg_api_status status, uin
  */
 static void doubt(struct lkg_follow *follow, struct lkg_moment at)
 {
-        uint64_t when = most(at.now_ns, follow->doubt_at_ns);
+        uint64_t when = lkg_later(at.now_ns, follow->doubt_at_ns);
 
         if (follow->get_at_ns <= when)
                 return;
@@ -426,8 +416,9 @@ static uint64_t silent_at(const struct lkg_follow *follow)
 {
         if (!follow->watching)
                 return NEVER;
-        return least(!follow->open || follow->marked ? follow->byte_ns + follow->limits.idle_max_ns : NEVER,
-                     follow->half_ns ? follow->half_ns + follow->limits.half_max_ns : NEVER);
+        return lkg_earlier(!follow->open || follow->marked ? follow->byte_ns + follow->limits.idle_max_ns
+                                                           : NEVER,
+                           follow->half_ns ? follow->half_ns + follow->limits.half_max_ns : NEVER);
 }
 
 bool lkg_follow_silent(const struct lkg_follow *follow, uint64_t now_ns)
@@ -440,9 +431,9 @@ uint64_t lkg_follow_due(const struct lkg_follow *follow)
         uint64_t due = silent_at(follow);
 
         if (!follow->getting)
-                due = least(due, follow->get_at_ns);
+                due = lkg_earlier(due, follow->get_at_ns);
         if (may_watch(follow))
-                due = least(due, follow->watch_at_ns);
+                due = lkg_earlier(due, follow->watch_at_ns);
         return due;
 }
 

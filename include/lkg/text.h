@@ -109,6 +109,12 @@ char *lkg_vformat(const char *fmt, va_list ap) LKG_PRINTF(1, 0);
 char *lkg_format(const char *fmt, ...) LKG_PRINTF(1, 2);
 char *lkg_copy(const char *text);
 
+/**
+ * lkg_digits() - the number that decimal digits at the start of @text say: no blanks, no sign.
+ * Return: what follows them; NULL: there are none, or too many for 64 bits.
+ */
+const char *lkg_digits(const char *text, uint64_t *ret);
+
 /** lkg_escape() - append @text, with bytes up to @max_control, 0x7f and '%' as %XX. */
 void lkg_escape(struct lkg_buf *buf, const char *text, unsigned char max_control);
 /** lkg_unescape() - in place. Return: 0; -EBADMSG: an invalid escape, or an escaped NUL. */
