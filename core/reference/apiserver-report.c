@@ -65,7 +65,7 @@ void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret)
                 .node_name = api->node_name,
                 .node_uid = api->node_says.uid,
                 .place = lkg_reference_place_name(places->place),
-                .reference = api->has_reference ? &api->reference : NULL,
+                .reference = *api->reference.name ? &api->reference : NULL,
                 .rollout = &api->rollout,
                 .has_rollout = api->has_rollout,
                 .not_reported = api->reporter ? lkg_reporter_words(api->reporter)

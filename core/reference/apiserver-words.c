@@ -236,7 +236,7 @@ void lkg_places_update_findings(struct lkg_places *places)
         find_credential(api, &report);
         if (api->node.informer)
                 find_trouble(api, &api->node, &report);
-        if (api->object.informer && api->has_reference)
+        if (api->object.informer && *api->reference.name)
                 find_trouble(api, &api->object, &report);
         if (api->has_rollout && api->rollout.state == LKG_ROLLOUT_UNCLEAR)
                 lkg_report_add(&report, LKG_WARNING, 7007, NULL,

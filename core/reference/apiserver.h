@@ -110,9 +110,9 @@ struct lkg_apiserver {
         struct lkg_followed node, object;
         struct lkg_node_object node_says; /* of node.answer OBJECT */
         struct lkg_configmap configmap;   /* of object.answer OBJECT */
-        struct lkg_reference reference;   /* the one that object is followed for */
+        struct lkg_reference reference;   /* the one that object is followed for; name "" = none */
         struct lkg_config_source newest;  /* what it names now, rolled out here or not; uid "" = not known */
-        bool has_reference, has_rollout;  /* reference, rollout are valid */
+        bool has_rollout;
         struct lkg_rollout rollout;
         struct lkg_report findings;
         bool running;           /* informers may be created */

@@ -284,7 +284,7 @@ static void follow_saying(struct lkg_places *places, const struct lkg_places_kno
         }
         /* While it is not known, the object stays followed, because it may be named again, unless it is no longer allowed. */
         if (saying->says != LKG_SAYS_UNKNOWN ||
-            (api->has_reference && !lkg_places_allow(places, api->reference.ns, api->reference.name)))
+            (*api->reference.name && !lkg_places_allow(places, api->reference.ns, api->reference.name)))
                 lkg_apiserver_unfollow(api);
         if (saying->says == LKG_SAYS_NOTHING)
                 follow_nothing(api, known, ret);

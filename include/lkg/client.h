@@ -213,9 +213,6 @@ struct lkg_informer *lkg_informer_free(struct lkg_informer *informer);
  */
 void lkg_informer_fetch(struct lkg_informer *informer, bool anew);
 
-/** lkg_informer_is() - does it follow that object? */
-bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resource *resource);
-
 struct lkg_informer_look {
         enum lkg_informer_mode mode;
         enum lkg_api_status status; /* of the last answer */
