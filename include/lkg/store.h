@@ -343,9 +343,6 @@ static inline const char *lkg_local_word(bool has_base)
         return has_base ? "init" : "default";
 }
 
-/** lkg_layer_entry_name() - `NNNN-<role>-<name>` of layer @i, slashes replaced, short enough for a suffix. */
-void lkg_layer_entry_name(const struct lkg_layer_info *layer, size_t i, char *buf, size_t size);
-
 /* ---- history ---- */
 
 /*
