@@ -630,6 +630,29 @@ int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t 
         return lkg_write_file_as(dirfd, name, data, size, &as, err);
 }
 
+DIR *lkg_dir_open(int dirfd, const char *name)
+{
+        int fd = lkg_open_plain_directory(dirfd, name);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+        if (!dir)
+                (void)lkg_close(fd);
+        return dir;
+}
+
+const struct dirent *lkg_dir_next(DIR *dir, int *ret_error)
+{
+        const struct dirent *entry;
+
+        do {
+                errno = 0;
+                entry = readdir(dir);
+        } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+        if (ret_error)
+                *ret_error = entry ? 0 : -errno;
+        return entry;
+}
+
 int lkg_mkdir_p(int dirfd, const char *path, mode_t mode, struct lkg_error *err)
 {
         char part[PATH_MAX];

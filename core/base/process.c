@@ -14,6 +14,7 @@
 
 #include <lkg/file.h>
 #include <lkg/process.h>
+#include <lkg/text.h>
 #include <lkg/shared.h>
 
 /* Return: the state (field 3); 0: no such process. */
@@ -78,42 +79,26 @@ static void close_file(FILE **file)
                 (void)fclose(*file);
 }
 
-static bool is_number(const char *text)
-{
-        return *text && strspn(text, "0123456789") == strlen(text);
-}
-
-static bool is_id(unsigned long long id)
+static bool is_id(uint64_t id)
 {
         return id < UINT32_MAX && id != NO_ID_16_BITS;
-}
-
-static int parse_id(const char *text, uint32_t *ret)
-{
-        unsigned long long id;
-        char *end;
-
-        errno = 0;
-        id = strtoull(text, &end, 10);
-        if (!is_number(text) || errno || *end || !is_id(id))
-                return -ENOENT;
-        *ret = (uint32_t)id;
-        return 0;
 }
 
 int lkg_account_find(const char *database, const char *name, struct lkg_account *ret)
 {
         LKG_CLEANUP(close_file) FILE *file = NULL;
         const struct passwd *p;
-        uint32_t id;
+        const char *rest;
+        uint64_t id;
 
         *ret = (struct lkg_account){ 0 };
         if (!*name || strcmp(name, "root") == 0)
                 return 0;
-        if (is_number(name)) {
-                if (parse_id(name, &id) < 0)
+        rest = lkg_digits(name, &id);
+        if (rest && !*rest) {
+                if (!is_id(id))
                         return -ENOENT;
-                *ret = (struct lkg_account){ .uid = id, .gid = id };
+                *ret = (struct lkg_account){ .uid = (uid_t)id, .gid = (gid_t)id };
                 return 0;
         }
         file = fopen(database, "re");

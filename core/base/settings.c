@@ -78,14 +78,10 @@ static int set_text(char **text, const char *value)
 
 static int set_number(uint32_t *number, const char *value)
 {
-        unsigned long long n;
-        char *end;
+        uint64_t n;
+        const char *rest = lkg_digits(value, &n);
 
-        if (*value < '0' || *value > '9') /* strtoull() accepts blanks and signs */
-                return -EBADMSG;
-        errno = 0;
-        n = strtoull(value, &end, 10);
-        if (errno || *end || n > UINT32_MAX)
+        if (!rest || *rest || n > UINT32_MAX)
                 return -EBADMSG;
         *number = (uint32_t)n;
         return 0;

@@ -434,6 +434,32 @@ bool lkg_strings_equal(const struct lkg_strings *a, const struct lkg_strings *b)
         return true;
 }
 
+const char *lkg_digits(const char *text, uint64_t *ret)
+{
+        unsigned long long n;
+        char *end;
+
+        if (*text < '0' || *text > '9') /* strtoull() accepts blanks and signs */
+                return NULL;
+        errno = 0;
+        n = strtoull(text, &end, 10);
+        if (errno)
+                return NULL;
+        *ret = n;
+        return end;
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+        return strcmp(*(char *const *)a, *(char *const *)b); /* strcmp compares unsigned bytes */
+}
+
+void lkg_strings_sort(struct lkg_strings *strings)
+{
+        if (strings->n_items > 1)
+                qsort(strings->items, strings->n_items, sizeof(*strings->items), compare_strings);
+}
+
 void lkg_strings_deinit(struct lkg_strings *strings)
 {
         for (size_t i = 0; i < strings->n_items; i++)

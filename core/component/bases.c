@@ -396,7 +396,7 @@ void lkg_component_forgive(struct lkg_component *c, const char *source)
         if (!c->dynamic || !*source ||
             lkg_dynamic_forgive(c->dynamic, source, /* exactly= */ true, &err) < 0)
                 return;
-        if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
+        if (!lkg_bad_find(&c->dynamic->bad, &c->dynamic->pointers.assigned))
                 lkg_report_deinit(&c->assigned.findings);
         lkg_component_note_tried(c, false);
 }

@@ -6,7 +6,7 @@
 const char *lkg_component_error(const struct lkg_component *c, bool *ret_findings)
 {
         const struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &d->pointers.assigned) : NULL;
+        const struct lkg_bad *bad = d ? lkg_bad_find(&d->bad, &d->pointers.assigned) : NULL;
         bool unread = bad && (bad->cause == LKG_BAD_LOAD || bad->cause == LKG_BAD_PARSE);
         bool in_findings = bad ? unread || bad->cause == LKG_BAD_INVALID
                                : c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID;
@@ -79,7 +79,7 @@ static size_t remote_errors(const struct lkg_component *c)
 static const char *why_not_assigned(const struct lkg_component *c, bool *ret_marked)
 {
         const struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
+        const struct lkg_bad *bad = lkg_bad_find(&d->bad, &d->pointers.assigned);
 
         *ret_marked = bad && bad->cause == LKG_BAD_MARKED;
         if (bad)
@@ -96,7 +96,7 @@ static const char *why_not_assigned(const struct lkg_component *c, bool *ret_mar
 static bool failed_its_trial(const struct lkg_dynamic *d)
 {
         const struct lkg_pointers *p = &d->pointers;
-        const struct lkg_bad *bad = lkg_dynamic_is_bad(d, &p->assigned);
+        const struct lkg_bad *bad = lkg_bad_find(&d->bad, &p->assigned);
 
         if (!*p->rollback.reason || d->trial.state != LKG_TRIAL_FAILED)
                 return false;

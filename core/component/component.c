@@ -506,7 +506,7 @@ static bool is_bad_document(const struct lkg_component *c)
         const char *sha256 = c->candidate->sha256;
 
         return c->dynamic && c->dynamic->scope_all && *sha256 &&
-               (lkg_dynamic_is_bad_document(c->dynamic, sha256) || strcmp(passed_over, sha256) == 0 ||
+               (lkg_dynamic_bad_document(c->dynamic, sha256) || strcmp(passed_over, sha256) == 0 ||
                 (!lkg_component_serves_candidate(c) && strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) == 0));
 }
 

@@ -41,14 +41,10 @@ int lkg_record_read(int dirfd, const char *path, struct lkg_value **ret, struct 
 
 int lkg_record_parse_u64(const char *text, uint64_t *ret)
 {
-        char *end;
         uint64_t n;
+        const char *rest = lkg_digits(text, &n);
 
-        if (*text < '0' || *text > '9')
-                return -EBADMSG;
-        errno = 0;
-        n = strtoull(text, &end, 10);
-        if (errno || (*end && strcmp(end, "\n") != 0))
+        if (!rest || (*rest && strcmp(rest, "\n") != 0))
                 return -EBADMSG;
         *ret = n;
         return 0;

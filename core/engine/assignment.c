@@ -35,7 +35,7 @@ static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                           const struct lkg_config_source *source)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        const struct lkg_bad *bad = lkg_dynamic_is_bad(c->dynamic, source);
+        const struct lkg_bad *bad = lkg_bad_find(&c->dynamic->bad, source);
 
         lkg_log(LOG_NOTICE, &fields, "assigned: ConfigMap %s/%s, UID %s, resourceVersion %s, key %s",
                 source->ns, source->name, source->uid, source->version, source->key);

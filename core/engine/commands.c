@@ -165,7 +165,7 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
                 return refuse_error(refusal, &err, r);
         lkg_poison_lift(&e->poison, c->config->name,
                         call->id); /* the content behind the mark may be tried, too */
-        if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
+        if (!lkg_bad_find(&c->dynamic->bad, &c->dynamic->pointers.assigned))
                 lkg_report_deinit(&c->assigned.findings);
         lkg_component_note_tried(c, false);
         (void)lkg_engine_step(e, c, &forgiven, &err); /* the marks are gone, even if this fails */

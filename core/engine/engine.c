@@ -88,7 +88,6 @@ static bool update_watches(struct lkg_engine *e)
         const struct lkg_way *way = lkg_places_way(e->places);
         bool added;
 
-        lkg_watch_begin(&e->watch);
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_component_watch(&e->components[i], e->paths.source, &e->watch);
         for (size_t i = 0; i < way->n; i++)

@@ -330,7 +330,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_engine_step(e, c, &settle, &err);
         if (!lkg_config_source_is_local(&d->pointers.assigned) &&
             !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active)) {
-                bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
+                bad = lkg_bad_find(&d->bad, &d->pointers.assigned);
                 if (bad)
                         lkg_component_explain_assigned(c, lkg_engine_env(e), bad);
                 else if (lkg_boottime_ns() < c->assigned.try_at_ns)

@@ -62,11 +62,6 @@ static bool reach(const struct lkg_watch *w, const char *path, char ret[static P
 
 /* ---- the wanted set ---- */
 
-void lkg_watch_begin(struct lkg_watch *w)
-{
-        lkg_way_deinit(&w->next);
-}
-
 void lkg_watch_add(struct lkg_watch *w, const struct lkg_stack_watch *wanted)
 {
         bool every = wanted->recursive_member || wanted->n_names == 0;
@@ -216,10 +211,8 @@ void lkg_watch_settle(struct lkg_watch *w, const char *path)
                 settle(w, whole);
 }
 
-bool lkg_watch_unsettled(const char *path, void *userdata)
+bool lkg_watch_unsettled(const struct lkg_watch *w, const char *path)
 {
-        const struct lkg_watch *w = userdata;
-
         return w->n_unsettled && find_unsettled(w, path) < w->n_unsettled;
 }
 

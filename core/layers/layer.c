@@ -487,6 +487,14 @@ char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
                           n && source[n - 1] == '/' ? "" : "/", path);
 }
 
+/* Outside the source directory only the administrator controls what is read. */
+const struct lkg_bounds *lkg_stack_bounds(const struct lkg_stack *stack, const char *full)
+{
+        return stack->config.links_beneath && lkg_path_below(full, stack->config.source_path)
+                       ? &stack->bounds
+                       : NULL;
+}
+
 char *lkg_stack_tree_form(const struct lkg_stack *stack, const char *path)
 {
         char *full = lkg_stack_form(stack, path);
@@ -498,22 +506,22 @@ char *lkg_stack_tree_form(const struct lkg_stack *stack, const char *path)
 
 /* ---- loading ---- */
 
-int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *admission, char **ret_why)
+int lkg_layer_admit(const struct lkg_stack *stack, const struct lkg_layer *layer, char **ret_why)
 {
         const struct lkg_content content = { LKG_ADMIT_LAYER, layer->file, layer->sha256, layer->size };
 
-        return lkg_admit(admission, &content, ret_why);
+        return lkg_admit(&stack->admission, &content, ret_why);
 }
 
 /*
  * May @layer be decoded? If not, with a finding. A refused layer may be admitted later (a command, an upgrade) without a change
  * of the file, so it is always read again.
  */
-static bool ask(struct lkg_layer *layer, const struct lkg_admission *admission)
+static bool ask(const struct lkg_stack *stack, struct lkg_layer *layer)
 {
         LKG_CLEANUP(lkg_freep) char *why = NULL;
 
-        layer->refused = lkg_layer_admit(layer, admission, &why) < 0;
+        layer->refused = lkg_layer_admit(stack, layer, &why) < 0;
         if (layer->refused) {
                 layer->racy = true;
                 say_of_layer(layer, LKG_C_POISON, why ? why : "not admitted");
@@ -535,13 +543,11 @@ static bool still_the_same(const struct lkg_layer *cached, const struct lkg_laye
  * A copy of a document that lkgfs served, without the mark of fallback copies: it is already merged. A
  * program that processed it may have added empty lines, a document marker or comments before its first line.
  */
-static bool is_generated(const struct lkg_place *place, const char *data, size_t size)
+static bool is_generated(const char *data, size_t size)
 {
         static const char line[] = "# " LKG_GENERATED_BY;
         const char *p = data, *end = data + size;
 
-        if (place->role != LKG_LAYER_BASE || !place->refuse_generated)
-                return false;
         if (size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
                 p += 3;
         while (p < end) {
@@ -570,7 +576,7 @@ static void refuse_generated(struct lkg_layer *layer)
 }
 
 /* Can the file have changed without a change of the identity that was recorded before it was read? */
-static bool proves_nothing(const struct lkg_place *place, int fd, const struct lkg_file_id *identity)
+static bool proves_nothing(const struct lkg_stack *stack, int fd, const struct lkg_file_id *identity)
 {
         struct lkg_file_id after;
         struct stat again;
@@ -578,7 +584,8 @@ static bool proves_nothing(const struct lkg_place *place, int fd, const struct l
         if (fstat(fd, &again) < 0)
                 return true;
         lkg_file_id_from_stat(&again, &after);
-        return is_racy(identity, (int64_t)place->realtime_ns()) || !lkg_file_id_equal(identity, &after);
+        return is_racy(identity, (int64_t)stack->config.realtime_ns()) ||
+               !lkg_file_id_equal(identity, &after);
 }
 
 /*
@@ -594,8 +601,8 @@ static bool has_other_names(int fd, const struct stat *st)
 }
 
 /* A change between the read and the query would be missed. Return: as cannot_open(). */
-static bool read_layer(const struct lkg_place *place, int fd, const struct stat *st,
-                       struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret)
+static bool read_layer(struct lkg_stack *stack, const struct lkg_place *place, int fd, const struct stat *st,
+                       struct lkg_layer *cached, struct lkg_layer **ret)
 {
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
         LKG_CLEANUP(lkg_freep) char *data = NULL;
@@ -606,7 +613,7 @@ static bool read_layer(const struct lkg_place *place, int fd, const struct stat 
         int r;
 
         lkg_file_id_from_stat(st, &identity);
-        stats->n_reads++;
+        stack->stats.n_reads++;
         r = lkg_read_file(fd, LKG_DOC_BYTES_MAX, &data, &size, &err);
         if (r == -EFBIG) {
                 *ret = unusable(place, cached, LKG_C_TOO_BIG,
@@ -615,12 +622,12 @@ static bool read_layer(const struct lkg_place *place, int fd, const struct stat 
         }
         if (r < 0)
                 return cannot_open(place, cached, r == -ENOENT ? -EIO : r, &err, ret);
-        lkg_admit_finished(place->admission);
+        lkg_admit_finished(&stack->admission);
         (void)lkg_need(lkg_sha256_hex(data, size, sha256));
         if (cached && cached->has_identity && !cached->refused && strcmp(cached->sha256, sha256) == 0) {
                 cached->identity = identity;
                 cached->other_names = has_other_names(fd, st);
-                cached->racy = proves_nothing(place, fd, &identity);
+                cached->racy = proves_nothing(stack, fd, &identity);
                 *ret = lkg_layer_ref(cached);
                 return true;
         }
@@ -630,10 +637,11 @@ static bool read_layer(const struct lkg_place *place, int fd, const struct stat 
         layer->other_names = has_other_names(fd, st);
         layer->size = size;
         memcpy(layer->sha256, sha256, sizeof(sha256));
-        if (ask(layer, place->admission)) {
-                layer->racy = proves_nothing(place, fd, &identity);
-                stats->n_parses++;
-                if (is_generated(place, data, size))
+        if (ask(stack, layer)) {
+                layer->racy = proves_nothing(stack, fd, &identity);
+                stack->stats.n_parses++;
+                if (place->role == LKG_LAYER_BASE && stack->config.refuse_generated &&
+                    is_generated(data, size))
                         refuse_generated(layer);
                 else
                         decode(layer, data, size);
@@ -653,7 +661,7 @@ static bool is_unchanged(const struct lkg_layer *cached, const struct stat *st)
 }
 
 /* May the file be opened? Whoever looks at opens (fanotify(7)) can end an engine there, before anything is known of the content. */
-static bool ask_to_read(const struct lkg_place *place, char **ret_why)
+static bool ask_to_read(const struct lkg_stack *stack, const struct lkg_place *place, char **ret_why)
 {
         LKG_CLEANUP(lkg_freep) char *file = NULL;
         char sha256[LKG_SHA256_HEX];
@@ -662,27 +670,29 @@ static bool ask_to_read(const struct lkg_place *place, char **ret_why)
         struct stat st;
 
         *ret_why = NULL;
-        if (!place->admission || !place->admission->admit)
+        if (!stack->admission.admit)
                 return true;
         if (place->st || fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) == 0)
                 lkg_file_id_from_stat(place->st ? place->st : &st, &identity);
         content.file = file = shown_path(place);
         (void)lkg_need(lkg_sha256_hex(&identity, sizeof(identity), sha256));
-        return lkg_admit(place->admission, &content, ret_why) == 0;
+        return lkg_admit(&stack->admission, &content, ret_why) == 0;
 }
 
-static bool open_and_read(const struct lkg_place *place, struct lkg_layer *cached,
-                          struct lkg_stack_stats *stats, struct lkg_layer **ret)
+static bool open_and_read(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *cached,
+                          struct lkg_layer **ret)
 {
+        const struct lkg_bounds *bounds = lkg_stack_bounds(stack, place->path);
         struct lkg_error err = { 0 };
         struct stat st;
-        int fd = lkg_open_beneath(
-                place->bounds, place->dirfd, place->entry,
-                place->bounds ? lkg_path_below(place->path, place->bounds->path) : place->entry, &st, &err);
+        int fd = lkg_open_beneath(bounds, place->dirfd, place->entry,
+                                  bounds ? lkg_path_below(place->path, bounds->path) : place->entry, &st,
+                                  &err);
+
         if (fd < 0)
                 return cannot_open(place, cached, fd, &err, ret);
-        lkg_close(*place->last_fd);
-        *place->last_fd = fd;
+        lkg_close(stack->last_fd);
+        stack->last_fd = fd;
         if (place->role == LKG_LAYER_BASE && lkg_fallback_is_copy(fd)) {
                 *ret = NULL; /* our own fallback copy: never a source */
                 return true;
@@ -691,10 +701,10 @@ static bool open_and_read(const struct lkg_place *place, struct lkg_layer *cache
                 *ret = lkg_layer_ref(cached);
                 return true;
         }
-        return read_layer(place, fd, &st, cached, stats, ret);
+        return read_layer(stack, place, fd, &st, cached, ret);
 }
 
-bool lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
+bool lkg_layer_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *cached,
                     struct lkg_layer **ret)
 {
         LKG_CLEANUP(lkg_freep) char *why = NULL;
@@ -707,12 +717,12 @@ bool lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, str
                 *ret = lkg_layer_ref(cached);
                 return true;
         }
-        if (!ask_to_read(place, &why)) {
+        if (!ask_to_read(stack, place, &why)) {
                 *ret = unusable(place, cached, LKG_C_POISON, why ? why : "not admitted");
                 return true;
         }
-        there = open_and_read(place, cached, stats, ret);
-        lkg_admit_finished(place->admission);
+        there = open_and_read(stack, place, cached, ret);
+        lkg_admit_finished(&stack->admission);
         return there;
 }
 
@@ -725,13 +735,13 @@ static void take_out(struct lkg_value *doc, const char *const *names)
                         (void)lkg_map_remove(doc, names[i], strlen(names[i]));
 }
 
-struct lkg_layer *lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key,
-                                        const char *beside, const struct lkg_admission *admission,
-                                        struct lkg_layer *cached, struct lkg_stack_stats *stats)
+struct lkg_layer *lkg_layer_from_memory(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
+                                        struct lkg_layer *cached)
 {
         const struct lkg_place place = {
-                .role = LKG_LAYER_REMOTE, .type = LKG_PATCH_BASE, .path = key, .name = remote->name
+                .role = LKG_LAYER_REMOTE, .type = LKG_PATCH_BASE, .path = "", .name = remote->name
         };
+        const char *base = stack->config.base;
         const char *text = remote->fault ? remote->fault : remote->text;
         size_t size = remote->fault ? strlen(text) : remote->size;
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
@@ -746,11 +756,11 @@ struct lkg_layer *lkg_layer_from_memory(const struct lkg_stack_remote *remote, c
         memcpy(layer->sha256, sha256, sizeof(sha256));
         free(layer->file);
         layer->file = lkg_display(remote->file);
-        layer->beside = lkg_copy(beside);
+        layer->beside = *base ? lkg_stack_form(stack, base) : NULL;
         if (remote->fault) {
                 say_of_layer(layer, LKG_C_UNREADABLE, remote->fault);
-        } else if (ask(layer, admission)) {
-                stats->n_parses++;
+        } else if (ask(stack, layer)) {
+                stack->stats.n_parses++;
                 decode(layer, text, size);
         }
         if (layer->n_docs > 0)

@@ -52,19 +52,14 @@ struct lkg_place {
         enum lkg_layer_role role;
         enum lkg_patch_type type;
         int dirfd;
-        const char *entry;               /* name to open, relative to dirfd */
-        const char *path;                /* watch form, raw */
-        const char *name;                /* relative to its directory, raw */
-        const struct stat *st;           /* from lstat, or NULL if unknown */
-        const struct lkg_bounds *bounds; /* for links of the path; NULL = none */
-        uint64_t (*realtime_ns)(void);
-        const struct lkg_admission *admission; /* NULL = everything is admitted */
-        int *last_fd;                          /* of the stack: the file stays open there */
-        bool refuse_generated;                 /* for a base: see struct lkg_stack_config */
+        const char *entry;     /* name to open, relative to dirfd */
+        const char *path;      /* watch form, raw */
+        const char *name;      /* relative to its directory, raw */
+        const struct stat *st; /* from lstat, or NULL if unknown */
 };
 
 /** lkg_layer_admit() - lkg_admit() for the content of a layer. */
-int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *admission, char **ret_why);
+int lkg_layer_admit(const struct lkg_stack *stack, const struct lkg_layer *layer, char **ret_why);
 
 /**
  * lkg_layer_load() - load the current layer at @place.
@@ -75,17 +70,11 @@ int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *a
  *
  * Return: false: the entry was removed after it had been listed.
  */
-bool lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
+bool lkg_layer_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *cached,
                     struct lkg_layer **ret);
-/**
- * lkg_layer_from_memory() - the document that replaces the base.
- * @key:    under which the cache knows it; no path
- * @beside: see struct lkg_layer; NULL = none
- * Otherwise like lkg_layer_load().
- */
-struct lkg_layer *lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key,
-                                        const char *beside, const struct lkg_admission *admission,
-                                        struct lkg_layer *cached, struct lkg_stack_stats *stats);
+/** lkg_layer_from_memory() - the document that replaces the base; otherwise like lkg_layer_load(). */
+struct lkg_layer *lkg_layer_from_memory(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
+                                        struct lkg_layer *cached);
 /** lkg_display() - @text with bytes that are not printable UTF-8 as \xNN. Heap. */
 char *lkg_display(const char *text);
 
@@ -232,6 +221,8 @@ static inline uint64_t lkg_stack_max_bytes(const struct lkg_stack_config *config
  */
 bool lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
                     struct lkg_layer **ret);
+/** lkg_stack_bounds() - what links on the way to @full, in the form of watches, must not leave; NULL = nothing. */
+const struct lkg_bounds *lkg_stack_bounds(const struct lkg_stack *stack, const char *full);
 /**
  * lkg_stack_open_tree() - open a configured directory with O_PATH. @full: lkg_stack_form() of @path.
  * Return: descriptor; -errno.

@@ -11,8 +11,7 @@
 #include <lkg/base.h>
 #include <lkg/documents.h>
 
-#define NAMED_MAX  16u       /* layers in one message */
-#define REMOTE_KEY "remote:" /* not the path of a file, which is absolute or in the source directory */
+#define NAMED_MAX 16u /* layers in one message */
 
 /* A merge that is being made. */
 struct making {
@@ -254,7 +253,7 @@ static int ask_again(const struct making *m, char **ret_why)
 
         for (size_t i = 0; r == 0 && i < m->n; i++)
                 if (!m->items[i]->judged && m->items[i]->n_docs > 0)
-                        r = lkg_layer_admit(m->items[i], &m->stack->admission, ret_why);
+                        r = lkg_layer_admit(m->stack, m->items[i], ret_why);
         return r;
 }
 
@@ -342,19 +341,6 @@ static void merge_deinit(struct lkg_merge *merge)
         *merge = (struct lkg_merge){ 0 };
 }
 
-/* Relative paths of the document in memory start in the directory of the base file. */
-static void load_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote,
-                        struct lkg_merge *merge)
-{
-        const char *base = stack->config.base;
-        LKG_CLEANUP(lkg_freep) char *beside = *base ? lkg_stack_form(stack, base) : NULL;
-        struct lkg_layer *layer = lkg_layer_from_memory(remote, REMOTE_KEY, beside, &stack->admission,
-                                                        merge->remote, &stack->stats);
-
-        lkg_layer_unref(merge->remote);
-        merge->remote = layer;
-}
-
 /*
  * The merge over @remote; if it is not known, in the place of the one that was not used for the longest time. The
  * first is always that over the base file.
@@ -381,13 +367,17 @@ static struct lkg_merge *over_remote(struct lkg_stack *stack, const struct lkg_s
 {
         const char *text = remote->fault ? remote->fault : remote->text;
         char sha256[LKG_SHA256_HEX];
+        struct lkg_layer *before;
         struct lkg_merge *merge;
 
         (void)lkg_need(lkg_sha256_hex(text, remote->fault ? strlen(text) : remote->size, sha256));
         merge = find_merge(stack, remote, sha256);
         merge->used = ++stack->n_used;
-        if (!merge->current) /* one that was refused is asked about again, as a file is */
-                load_remote(stack, remote, merge);
+        if (!merge->current) { /* one that was refused is asked about again, as a file is */
+                before = merge->remote;
+                merge->remote = lkg_layer_from_memory(stack, remote, before);
+                lkg_layer_unref(before);
+        }
         return merge;
 }
 

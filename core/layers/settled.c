@@ -134,7 +134,7 @@ bool lkg_is_unsettled(const char *path, void *userdata)
                 s->look_again = true;
         if (s->new_stacks)
                 return false;
-        if (lkg_watch_unsettled(path, s->watch))
+        if (lkg_watch_unsettled(s->watch, path))
                 return true;
         if (!just_written(s, path))
                 return false;

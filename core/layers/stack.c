@@ -152,20 +152,9 @@ static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path,
         return at != SIZE_MAX && stack->sorted[at]->role == role ? stack->sorted[at] : NULL;
 }
 
-/*
- * NULL = a link may lead anywhere: outside the source directory only the administrator controls what is
- * read.
- */
-static const struct lkg_bounds *bounds_of(const struct lkg_stack *stack, const char *full)
-{
-        return stack->config.links_beneath && lkg_path_below(full, stack->config.source_path)
-                       ? &stack->bounds
-                       : NULL;
-}
-
 int lkg_stack_open_tree(const struct lkg_stack *stack, const char *path, const char *full)
 {
-        const struct lkg_bounds *bounds = bounds_of(stack, full);
+        const struct lkg_bounds *bounds = lkg_stack_bounds(stack, full);
         bool follow = path[strlen(path) - 1] == '/';
         int fd;
 
@@ -179,16 +168,10 @@ int lkg_stack_open_tree(const struct lkg_stack *stack, const char *path, const c
 bool lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
                     struct lkg_layer **ret)
 {
-        struct lkg_place bounded = *place;
         struct lkg_layer *layer;
 
         *ret = NULL;
-        bounded.bounds = bounds_of(stack, place->path);
-        bounded.realtime_ns = stack->config.realtime_ns;
-        bounded.admission = &stack->admission;
-        bounded.last_fd = &stack->last_fd;
-        bounded.refuse_generated = stack->config.refuse_generated;
-        if (!lkg_layer_load(&bounded, before, &stack->stats, &layer))
+        if (!lkg_layer_load(stack, place, before, &layer))
                 return false;
         /*
          * Checked after reading: a writer may have truncated the file just before, and then half a file was

@@ -7,17 +7,11 @@
  *
  * Recursion is bounded by LKG_WALK_DEPTH_MAX. Entries that vanish during the walk set `vanished`; the caller walks again.
  */
-#include <dirent.h>
 #include <fcntl.h>
 
 #include "layers.h"
 
 #include <lkg/base.h>
-
-static int compare_names(const void *a, const void *b)
-{
-        return strcmp(*(char *const *)a, *(char *const *)b); /* strcmp compares unsigned bytes */
-}
 
 static void finding(struct lkg_walk *walk, enum lkg_severity severity, unsigned code, const char *path,
                     const char *text)
@@ -31,42 +25,27 @@ static void finding(struct lkg_walk *walk, enum lkg_severity severity, unsigned 
 /* @fd stays open and belongs to the caller. */
 static int read_names(struct lkg_walk *walk, int fd, const char *path, struct lkg_strings *names)
 {
-        int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = own < 0 ? NULL : fdopendir(own);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(fd, ".");
+        const struct dirent *entry;
         int r = 0;
 
         if (!dir) {
                 r = errno == ENOMEM ? -ENOMEM : errno == ENOENT ? 1 : 2;
-                lkg_close(own);
                 if (r == 2)
                         finding(walk, LKG_ERROR, LKG_C_UNREADABLE, path,
                                 "the directory cannot be read; check its mode");
                 return r;
         }
-        while (r == 0) {
-                const struct dirent *entry;
-
-                errno = 0;
-                entry = readdir(dir);
-                if (!entry) {
-                        if (errno)
-                                r = errno == ENOENT ? 1 : -errno;
-                        break;
-                }
-                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-                        continue;
+        while ((entry = lkg_dir_next(dir, &r))) {
                 if (++walk->n_entries > LKG_WALK_ENTRIES_MAX) {
                         finding(walk, LKG_ERROR, LKG_C_WALK_LIMIT, path,
                                 "more than 65536 entries; keep only the layers here");
-                        r = 2;
-                        break;
+                        return 2;
                 }
                 (void)lkg_need(lkg_strings_add(names, entry->d_name, strlen(entry->d_name)));
         }
-        (void)closedir(dir);
-        if (names->n_items > 1)
-                qsort(names->items, names->n_items, sizeof(*names->items), compare_names);
-        return r;
+        lkg_strings_sort(names);
+        return r == -ENOENT ? 1 : r;
 }
 
 /* ---- names with numbers that do not sort as numbers ---- */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Content-named files on tmpfs: see blob.h. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <search.h>
 
@@ -13,21 +12,6 @@
 static int compare(const void *a, const void *b)
 {
         return strcmp(((const struct lkg_blob *)a)->sha256, ((const struct lkg_blob *)b)->sha256);
-}
-
-int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err)
-{
-        int r = lkg_mkdir_p(runtime_fd, LKG_PUBLICATION_BLOBS, 0700, err);
-
-        if (r < 0)
-                return r;
-        *ret = (struct lkg_blobs){
-                .dirfd = openat(runtime_fd, LKG_PUBLICATION_BLOBS,
-                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-        };
-        if (ret->dirfd < 0)
-                return lkg_error_set(err, -errno, NULL, "open %s", LKG_PUBLICATION_BLOBS);
-        return 0;
 }
 
 void lkg_blobs_deinit(struct lkg_blobs *blobs)
@@ -100,29 +84,31 @@ struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs, struct lkg_blob *blob)
         return NULL;
 }
 
-int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n,
-                        struct lkg_error *err)
+int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_blob ***ret_all, size_t *ret_n,
+                   struct lkg_error *err)
 {
-        int copy = openat(blobs->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = NULL;
         struct lkg_blob **all = NULL;
+        const struct dirent *e;
         struct stat st;
         size_t n = 0;
+        int r = lkg_mkdir_p(runtime_fd, LKG_PUBLICATION_BLOBS, 0700, err);
 
-        if (!dir) {
-                r = -errno;
-                lkg_close(copy);
-                return lkg_error_set(err, r, NULL, "read %s", LKG_PUBLICATION_BLOBS);
-        }
-        for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        if (r < 0)
+                return r;
+        *ret = (struct lkg_blobs){ .dirfd = lkg_open_plain_directory(runtime_fd, LKG_PUBLICATION_BLOBS) };
+        dir = ret->dirfd < 0 ? NULL : lkg_dir_open(ret->dirfd, ".");
+        if (!dir)
+                return lkg_error_set(err, ret->dirfd < 0 ? ret->dirfd : -errno, NULL, "open %s",
+                                     LKG_PUBLICATION_BLOBS);
+        while ((e = lkg_dir_next(dir, NULL))) {
                 if (!lkg_is_sha256(e->d_name) ||
-                    fstatat(blobs->dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                    fstatat(ret->dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
                 (void)lkg_need(LKG_GROW(all, n));
-                all[n++] = add(blobs, e->d_name, (uint64_t)st.st_size);
+                all[n++] = add(ret, e->d_name, (uint64_t)st.st_size);
         }
-        (void)closedir(dir);
-        *ret = all;
+        *ret_all = all;
         *ret_n = n;
         return 0;
 }

@@ -22,8 +22,12 @@ struct lkg_blobs {
         void *tree; /* tsearch(3) */
 };
 
-/** lkg_blobs_open() - create blobs/ below @runtime_fd. */
-int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err);
+/**
+ * lkg_blobs_open() - create blobs/ below @runtime_fd, and take a reference to every file in it, because a reader may be using it.
+ * @ret_all: these; caller frees
+ */
+int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_blob ***ret_all, size_t *ret_n,
+                   struct lkg_error *err);
 /** lkg_blobs_deinit() - free everything; the files stay for the next engine. */
 void lkg_blobs_deinit(struct lkg_blobs *blobs);
 
@@ -41,7 +45,3 @@ struct lkg_blob *lkg_blob_find(struct lkg_blobs *blobs, const char *sha256);
 struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob);
 struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs,
                                 struct lkg_blob *blob); /* NULL is fine; returns NULL */
-
-/** lkg_blobs_adopt_all() - take a reference to every file in blobs/, because a reader may be using it. Caller frees @ret. */
-int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n,
-                        struct lkg_error *err);

@@ -19,13 +19,7 @@ struct lookup {
         const char *name; /* below <directory>/<component>; "" = that directory */
         const char *file; /* below history/<component>/<name>; NULL = none */
         bool listing;     /* of the names, instead of a file */
-};
-
-/* What is there: a directory, or bytes in @buf. */
-struct rendering {
         struct lkg_buf *buf;
-        bool is_dir;
-        uint64_t mtime_ns;
 };
 
 static void put_name(struct lkg_buf *buf, char type, const char *name)
@@ -36,7 +30,7 @@ static void put_name(struct lkg_buf *buf, char type, const char *name)
 
 /* ---- status/ and bad/: their names are in the publication ---- */
 
-static int answer_status(const struct lookup *q, struct rendering *ret)
+static int answer_status(const struct lookup *q, struct lkg_rendered *ret)
 {
         const struct lkg_status_context x = lkg_status_context(q->in, q->c->index, q->p);
 
@@ -45,27 +39,28 @@ static int answer_status(const struct lookup *q, struct rendering *ret)
 
                 if (strcmp(f->name, q->name) != 0 || f->blob || (f->exists && !f->exists(&x)))
                         continue;
-                f->render(&x, ret->buf);
+                f->render(&x, q->buf);
                 return 0;
         }
         return -ENOENT;
 }
 
-static int answer_bad(const struct lookup *q, struct rendering *ret)
+static int answer_bad(const struct lookup *q, struct lkg_rendered *ret)
 {
         const struct lkg_bad *bad = q->c->dynamic ? lkg_bad_named(&q->c->dynamic->bad, q->name) : NULL;
 
         if (!bad)
                 return -ENOENT;
-        lkg_bad_format(bad, ret->buf);
-        ret->mtime_ns = bad->time_ns;
+        lkg_bad_format(bad, q->buf);
+        ret->mtime_ns = (int64_t)bad->time_ns;
         return 0;
 }
 
 /* ---- layers/ ---- */
 
-#define DOC_SUFFIX    ".yaml"
-#define MERGED_SUFFIX ".merged.yaml"
+#define DOC_SUFFIX     ".yaml"
+#define MERGED_SUFFIX  ".merged.yaml"
+#define LAYER_NAME_MAX 200 /* and a suffix */
 
 /* NULL: there are no layers to show. */
 static const struct lkg_candidate *shown_layers(const struct lkg_component *c)
@@ -73,26 +68,33 @@ static const struct lkg_candidate *shown_layers(const struct lkg_component *c)
         return c->candidate && c->candidate->state != LKG_CANDIDATE_NAME_TAKEN ? c->candidate : NULL;
 }
 
-static void layer_name(const struct lkg_candidate *candidate, size_t i, const char *suffix, char *buf,
-                       size_t size)
+/* `NNNN-<role>-<name>` and @suffix, slashes replaced, and cut where it is too long for a name. */
+static void layer_name(const struct lkg_candidate *candidate, size_t i, const char *suffix,
+                       char ret[static NAME_MAX + 1])
 {
-        lkg_layer_entry_name(&candidate->layers[i], i, buf, size - strlen(suffix));
-        (void)strcat(buf, suffix);
+        const struct lkg_layer_info *layer = &candidate->layers[i];
+
+        (void)snprintf(ret, NAME_MAX + 1, "%04zu-%s-%s", i, lkg_layer_role_name(layer->role), layer->name);
+        ret[LAYER_NAME_MAX] = '\0';
+        for (char *p = ret; *p; p++)
+                if (*p == '/')
+                        *p = '-';
+        (void)strcat(ret, suffix);
 }
 
-static int list_layers(const struct lookup *q, struct rendering *ret)
+static int list_layers(const struct lookup *q, struct lkg_rendered *ret)
 {
         const struct lkg_candidate *candidate = shown_layers(q->c);
         char name[NAME_MAX + 1];
 
         for (size_t i = 0; candidate && i < candidate->n_layers; i++) {
                 if (candidate->layers[i].whole) {
-                        layer_name(candidate, i, MERGED_SUFFIX, name, sizeof(name));
-                        put_name(ret->buf, 'f', name);
+                        layer_name(candidate, i, MERGED_SUFFIX, name);
+                        put_name(q->buf, 'f', name);
                 }
                 if (candidate->layers[i].doc) {
-                        layer_name(candidate, i, DOC_SUFFIX, name, sizeof(name));
-                        put_name(ret->buf, 'f', name);
+                        layer_name(candidate, i, DOC_SUFFIX, name);
+                        put_name(q->buf, 'f', name);
                 }
         }
         return 0;
@@ -108,7 +110,7 @@ static int put_masked(const struct lkg_value *value, struct lkg_buf *buf)
         return 0;
 }
 
-static int answer_layers(const struct lookup *q, struct rendering *ret)
+static int answer_layers(const struct lookup *q, struct lkg_rendered *ret)
 {
         const struct lkg_candidate *candidate = shown_layers(q->c);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
@@ -119,31 +121,31 @@ static int answer_layers(const struct lookup *q, struct rendering *ret)
                 return list_layers(q, ret);
         if (!candidate || i >= candidate->n_layers)
                 return -ENOENT;
-        layer_name(candidate, i, DOC_SUFFIX, name, sizeof(name));
+        layer_name(candidate, i, DOC_SUFFIX, name);
         if (strcmp(q->name, name) == 0)
-                return put_masked(candidate->layers[i].doc, ret->buf);
-        layer_name(candidate, i, MERGED_SUFFIX, name, sizeof(name));
+                return put_masked(candidate->layers[i].doc, q->buf);
+        layer_name(candidate, i, MERGED_SUFFIX, name);
         if (strcmp(q->name, name) != 0 || !candidate->layers[i].whole)
                 return -ENOENT;
         merged = lkg_candidate_merged(candidate, i);
-        return put_masked(merged, ret->buf);
+        return put_masked(merged, q->buf);
 }
 
 /* ---- history/ ---- */
 
-static int list_history(const struct lookup *q, struct rendering *ret)
+static int list_history(const struct lookup *q, struct lkg_rendered *ret)
 {
         const struct lkg_history *history = &q->c->history;
         char number[24];
 
         for (size_t i = 0; i < history->n_entries; i++) {
                 (void)snprintf(number, sizeof(number), "%" PRIu64, history->entries[i].number);
-                put_name(ret->buf, 'd', number);
+                put_name(q->buf, 'd', number);
         }
         return 0;
 }
 
-static int answer_generation(const struct lookup *q, struct lkg_generation *g, struct rendering *ret)
+static int answer_generation(const struct lookup *q, struct lkg_generation *g, struct lkg_rendered *ret)
 {
         const struct {
                 const char *name;
@@ -154,16 +156,16 @@ static int answer_generation(const struct lookup *q, struct lkg_generation *g, s
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
                 if (q->listing)
-                        put_name(ret->buf, 'f', files[i].name);
+                        put_name(q->buf, 'f', files[i].name);
                 if (q->listing || strcmp(files[i].name, q->file) != 0)
                         continue;
-                lkg_buf_append(ret->buf, files[i].text->data, files[i].text->size);
+                lkg_buf_append(q->buf, files[i].text->data, files[i].text->size);
                 return 0;
         }
         return q->listing ? 0 : -ENOENT;
 }
 
-static int answer_history(const struct lookup *q, struct rendering *ret)
+static int answer_history(const struct lookup *q, struct lkg_rendered *ret)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         const struct lkg_history_entry *entry;
@@ -178,7 +180,7 @@ static int answer_history(const struct lookup *q, struct rendering *ret)
         (void)snprintf(number, sizeof(number), "%" PRIu64, entry->number);
         if (strcmp(q->name, number) != 0)
                 return -ENOENT;
-        ret->mtime_ns = entry->time_ns;
+        ret->mtime_ns = (int64_t)entry->time_ns;
         ret->is_dir = !q->file && !q->listing;
         if (ret->is_dir)
                 return 0;
@@ -194,7 +196,7 @@ static int answer_history(const struct lookup *q, struct rendering *ret)
 static const struct {
         const char *dir;
         bool listed; /* its names are asked for; else they are in the publication */
-        int (*answer)(const struct lookup *q, struct rendering *ret);
+        int (*answer)(const struct lookup *q, struct lkg_rendered *ret);
 } rows[] = {
         { "status", false, answer_status },
         { "bad", false, answer_bad },
@@ -203,7 +205,7 @@ static const struct {
 };
 
 /* Cuts @path, which is relative to the virtual directory. */
-static int answer_path(struct lookup *q, char *path, struct rendering *ret)
+static int answer_path(struct lookup *q, char *path, struct lkg_rendered *ret)
 {
         char *dir = strsep(&path, "/"), *component = strsep(&path, "/"), *name = strsep(&path, "/");
         size_t i = 0;
@@ -218,16 +220,16 @@ static int answer_path(struct lookup *q, char *path, struct rendering *ret)
         if (i == LKG_ARRAY_SIZE(rows) || !q->c || (q->listing && !rows[i].listed) ||
             (!*q->name && !q->listing) || (q->file && strcmp(dir, "history") != 0))
                 return -ENOENT;
-        ret->mtime_ns = q->p->shown[q->c->index].changed_ns;
+        ret->mtime_ns = (int64_t)q->p->shown[q->c->index].changed_ns;
         return rows[i].answer(q, ret);
 }
 
 static int answer(struct lkg_publisher *p, const struct lkg_snapshot *in, const char *path,
-                  struct rendering *ret)
+                  struct lkg_buf *buf, struct lkg_rendered *ret)
 {
         const char *top = in->config->virtual_dir;
         size_t n_top = strlen(top), size = strlen(path);
-        struct lookup q = { .in = in, .p = p, .listing = size > 0 && path[size - 1] == '/' };
+        struct lookup q = { .in = in, .p = p, .listing = size > 0 && path[size - 1] == '/', .buf = buf };
         LKG_CLEANUP(lkg_freep) char *copy = NULL;
 
         if (n_top > 0 && (size - q.listing <= n_top || strncmp(path, top, n_top) != 0 || path[n_top] != '/'))
@@ -277,7 +279,6 @@ int lkg_publisher_render(struct lkg_publisher *p, const struct lkg_snapshot *in,
                          uint64_t state, struct lkg_rendered *ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        struct rendering reply = { .buf = &buf };
         struct lkg_answered *known = find_answered(p, path, state), now = { 0 };
         uint64_t began_ns = lkg_boottime_ns(), keep_ns;
         int r;
@@ -286,18 +287,15 @@ int lkg_publisher_render(struct lkg_publisher *p, const struct lkg_snapshot *in,
                 *ret = known->rendered;
                 return 0;
         }
-        r = answer(p, in, path, &reply);
+        r = answer(p, in, path, &buf, &now.rendered);
         if (r >= 0 && lkg_buf_failed(&buf))
                 r = -EBADMSG; /* a text that is no JSON */
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "render %s", path);
         keep_ns = 20 * (lkg_boottime_ns() - began_ns);
-        now = (struct lkg_answered){
-                .state = state,
-                .until_ns = lkg_boottime_ns() + (keep_ns > LKG_RENDERED_NS ? keep_ns : LKG_RENDERED_NS),
-                .rendered = { .is_dir = reply.is_dir, .mtime_ns = (int64_t)reply.mtime_ns }
-        };
-        if (!reply.is_dir) {
+        now.state = state;
+        now.until_ns = lkg_boottime_ns() + lkg_later(keep_ns, LKG_RENDERED_NS);
+        if (!now.rendered.is_dir) {
                 now.path = lkg_must(strdup(path));
                 r = remember(p, &now, &buf, err);
         }

@@ -16,13 +16,17 @@
 static void add(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component,
                 const char *text, const char *target)
 {
-        (void)lkg_need(lkg_strings_take(&rules->texts, &rules->n_texts, strdup(text)));
-        if (target)
-                (void)lkg_need(lkg_strings_take(&rules->texts, &rules->n_texts, strdup(target)));
         (void)lkg_need(LKG_GROW(rules->items, rules->n_items));
         rules->items[rules->n_items++] =
-                (struct lkg_rule){ type, component, rules->texts[rules->n_texts - (target ? 2 : 1)],
-                                   target ? rules->texts[rules->n_texts - 1] : NULL };
+                (struct lkg_rule){ type, component, lkg_copy(text), lkg_copy(target) };
+}
+
+static void drop_last(struct lkg_manifest_rules *rules)
+{
+        const struct lkg_rule *last = &rules->items[--rules->n_items];
+
+        free((char *)last->text);
+        free((char *)last->target);
 }
 
 static void add_watches(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
@@ -129,7 +133,6 @@ struct lkg_manifest_rules lkg_rules_build(const struct lkg_config *config, int s
         for (size_t i = 0; !*config->virtual_dir && lkg_config_virtual_dirs[i]; i++)
                 add_clash(&rules, source_fd, source_path, lkg_config_virtual_dirs[i], report);
         rules.n_fixed = rules.n_items;
-        rules.n_fixed_texts = rules.n_texts;
         return rules;
 }
 
@@ -147,11 +150,8 @@ bool lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n
 {
         bool same = same_ways(rules, paths, n_paths);
 
-        if (!same) {
-                while (rules->n_texts > rules->n_fixed_texts)
-                        free(rules->texts[--rules->n_texts]);
-                rules->n_items = rules->n_fixed;
-        }
+        while (!same && rules->n_items > rules->n_fixed)
+                drop_last(rules);
         for (size_t i = 0; i < n_paths; i++) {
                 if (!same)
                         add(rules, LKG_RULE_TREE, UINT_MAX, paths[i], NULL);
@@ -163,9 +163,8 @@ bool lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n
 
 void lkg_rules_deinit(struct lkg_manifest_rules *rules)
 {
-        for (size_t i = 0; i < rules->n_texts; i++)
-                free(rules->texts[i]);
-        free(rules->texts);
+        while (rules->n_items > 0)
+                drop_last(rules);
         free(rules->items);
         *rules = (struct lkg_manifest_rules){ 0 };
 }

@@ -464,9 +464,7 @@ int lkg_publisher_open(int runtime_fd, struct lkg_publisher **ret, struct lkg_pu
 
         p->runtime_fd = runtime_fd;
         p->blobs.dirfd = -EBADF;
-        r = lkg_blobs_open(runtime_fd, &p->blobs, err);
-        if (r >= 0)
-                r = lkg_blobs_adopt_all(&p->blobs, &all, &n, err);
+        r = lkg_blobs_open(runtime_fd, &p->blobs, &all, &n, err);
         if (r < 0) {
                 lkg_publisher_free(p);
                 return lkg_error_set(err, r, NULL, "take over the runtime directory");

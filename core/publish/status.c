@@ -181,7 +181,7 @@ static bool good_has_base(const struct lkg_status_context *x)
 static void put_rejected(struct lkg_json *json, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &lkg_component_pointers(c)->assigned) : NULL;
+        const struct lkg_bad *bad = d ? lkg_bad_find(&d->bad, &lkg_component_pointers(c)->assigned) : NULL;
         bool avoided = !bad && d && lkg_component_verdict(c) == LKG_AVOID;
 
         if (!bad && !avoided && !c->served.rejected_ns)

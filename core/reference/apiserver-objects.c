@@ -155,7 +155,8 @@ void lkg_apiserver_unfollow(struct lkg_apiserver *api)
 {
         lkg_apiserver_forget(&api->object);
         lkg_configmap_deinit(&api->configmap);
-        api->has_rollout = api->has_reference = false;
+        api->reference = (struct lkg_reference){ .ns = "" };
+        api->has_rollout = false;
 }
 
 void lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *reference)
@@ -166,9 +167,9 @@ void lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference 
                                                .ns = reference->ns,
                                                .name = reference->name };
 
-        if (api->object.informer && !lkg_informer_is(api->object.informer, &resource))
+        if (api->object.informer && (strcmp(api->reference.ns, reference->ns) != 0 ||
+                                     strcmp(api->reference.name, reference->name) != 0))
                 lkg_apiserver_unfollow(api);
-        api->has_reference = true;
         if (memcmp(&api->reference, reference, sizeof(*reference)) != 0)
                 api->news = true;
         api->reference = *reference;

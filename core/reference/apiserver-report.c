@@ -25,8 +25,7 @@ static void fill_object(struct lkg_apiserver *api, struct lkg_followed *followed
         ret->failing = look.failing_since_ns != 0;
         /* Shows a failure at once; it affects the reference only after LKG_OUTAGE_NS. */
         (void)snprintf(ret->error, sizeof(ret->error), "%s", look.words);
-        if (!*ret->error &&
-            lkg_apiserver_trouble(api, followed, lkg_boottime_ns(), ret->error) <= LKG_TROUBLE_NOT_YET)
+        if (!*ret->error && lkg_apiserver_trouble(api, followed, ret->error) <= LKG_TROUBLE_NOT_YET)
                 *ret->error = '\0';
 }
 
@@ -66,7 +65,7 @@ void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret)
                 .node_name = api->node_name,
                 .node_uid = api->node_says.uid,
                 .place = lkg_reference_place_name(places->place),
-                .reference = api->has_reference ? &api->reference : NULL,
+                .reference = *api->reference.name ? &api->reference : NULL,
                 .rollout = &api->rollout,
                 .has_rollout = api->has_rollout,
                 .not_reported = api->reporter ? lkg_reporter_words(api->reporter)
@@ -86,7 +85,7 @@ static bool is_too_early(struct lkg_apiserver *api, struct lkg_followed *followe
 {
         char ignored[LKG_REASON_MAX];
 
-        return lkg_apiserver_trouble(api, followed, lkg_boottime_ns(), ignored) == LKG_TROUBLE_NOT_YET;
+        return lkg_apiserver_trouble(api, followed, ignored) == LKG_TROUBLE_NOT_YET;
 }
 
 void lkg_places_published(struct lkg_places *places, const struct lkg_node_condition *condition)

@@ -8,11 +8,9 @@
 #include <lkg/client.h>
 #include "apiserver.h"
 
-#define WATCH_MIN_S 300u                      /* as client-go: uniform in [300,600) */
-#define SILENCE_NS  (150 * LKG_NSEC_PER_SEC)  /* bookmarks come every minute */
-#define SLOT_BYTES  4096u                     /* of an answer, for one; they have up to 2 KiB */
-#define LISTED_MAX  (2 * LKG_SLOTS_KNOWN_MAX) /* with objects that are no slots */
-#define SLACK_NS    (10 * LKG_NSEC_PER_MSEC)
+#define SLOT_BYTES 4096u                     /* of an answer, for one; they have up to 2 KiB */
+#define LISTED_MAX (2 * LKG_SLOTS_KNOWN_MAX) /* with objects that are no slots */
+#define SLACK_NS   (10 * LKG_NSEC_PER_MSEC)
 
 struct lkg_slot_keeper {
         struct lkg_apiserver *api; /* borrowed */
@@ -25,9 +23,9 @@ struct lkg_slot_keeper {
         struct lkg_watch_stream stream;
         /* the failure that this node has written last, until it was listed; hash "" = none */
         struct lkg_rollout_slot noted;
-        unsigned halts_with; /* so many of that content */
-        struct lkg_backoff watch_backoff;
-        uint64_t watch_at_ns, heard_ns;
+        unsigned halts_with;          /* so many of that content */
+        uint64_t opened_ns, heard_ns; /* opened: 0 = the watch is not open yet */
+        bool marked;                  /* a bookmark came, so there will be one every minute */
         sd_event_source *timer;
         char trouble[LKG_API_WORDS_MAX]; /* of the last answer; "" = none */
         enum lkg_slot_verdict told;
@@ -140,9 +138,14 @@ static void stop_watch(struct lkg_slot_keeper *keeper)
 static void lose_watch(struct lkg_slot_keeper *keeper)
 {
         stop_watch(keeper);
-        keeper->watch_at_ns = lkg_boottime_ns() +
-                              lkg_backoff_failed(&keeper->watch_backoff, 0, lkg_random(), lkg_boottime_ns());
-        lkg_seeker_lost_contact(&keeper->seeker);
+        lkg_seeker_watch_lost(&keeper->seeker, now());
+}
+
+/* When it has said nothing for too long. As in an informer, a watch that is open need not say anything before its first bookmark. */
+static uint64_t silent_at(const struct lkg_slot_keeper *keeper)
+{
+        return keeper->watch && (!keeper->opened_ns || keeper->marked) ? keeper->heard_ns + LKG_WATCH_IDLE_NS
+                                                                       : UINT64_MAX;
 }
 
 static int on_event(const struct lkg_watch_event *event, void *userdata)
@@ -155,6 +158,7 @@ static int on_event(const struct lkg_watch_event *event, void *userdata)
                 return -ECANCELED;
         if (version)
                 (void)snprintf(keeper->position, sizeof(keeper->position), "%s", version);
+        keeper->marked |= event->type == LKG_EVENT_BOOKMARK;
         if (event->type == LKG_EVENT_BOOKMARK || !read_slot(keeper, event->object, &slot))
                 return 0;
         if (event->type == LKG_EVENT_DELETED)
@@ -168,8 +172,7 @@ static void on_open(void *userdata)
 {
         struct lkg_slot_keeper *keeper = userdata;
 
-        keeper->heard_ns = lkg_boottime_ns();
-        lkg_backoff_succeeded(&keeper->watch_backoff, keeper->heard_ns);
+        keeper->opened_ns = keeper->heard_ns = lkg_boottime_ns();
         lkg_seeker_watch_open(&keeper->seeker);
         drive(keeper);
 }
@@ -188,22 +191,34 @@ static int on_data(const char *data, size_t size, void *userdata)
         return r == 0 && keeper->watch ? 0 : -ECANCELED;
 }
 
-/* The server ends a watch as announced: nothing was missed, the next one begins where it ended. */
+/*
+ * As in an informer: the server ends a watch as announced, or a balancer ends a connection that was quiet, and nothing was missed. Never
+ * in a circle: one that ends at once has failed.
+ */
+static bool is_whole(const struct lkg_slot_keeper *keeper, const struct lkg_api_answer *answer)
+{
+        uint64_t now_ns = lkg_boottime_ns();
+
+        if (!keeper->opened_ns || lkg_watch_stream_is_partial(&keeper->stream))
+                return false;
+        return answer->status == LKG_API_OK ? now_ns - keeper->opened_ns >= LKG_WATCH_SHORT_NS
+                                            : answer->cut && now_ns - keeper->heard_ns >= LKG_WATCH_QUIET_NS;
+}
+
+/* The next watch begins where a whole one ended. */
 static void on_end(const struct lkg_api_answer *answer, void *userdata)
 {
         struct lkg_slot_keeper *keeper = userdata;
-        bool whole = answer->status == LKG_API_OK && !lkg_watch_stream_is_partial(&keeper->stream) &&
-                     lkg_boottime_ns() - keeper->heard_ns < SILENCE_NS;
+        bool whole = is_whole(keeper, answer);
 
         keeper->watch = NULL;
-        if (answer->status != LKG_API_OK)
+        if (answer->status != LKG_API_OK && !whole)
                 note_trouble(keeper, answer);
-        if (whole)
-                stop_watch(keeper);
-        else
-                lose_watch(keeper);
+        stop_watch(keeper);
         if (answer->status == LKG_API_FORBIDDEN)
                 lkg_seeker_watch_refused(&keeper->seeker, now());
+        else if (!whole)
+                lkg_seeker_watch_lost(&keeper->seeker, now());
         drive(keeper);
 }
 
@@ -215,7 +230,7 @@ static void start_watch(struct lkg_slot_keeper *keeper)
                                              .label = LKG_SLOT_LABEL_OBJECT,
                                              .value = keeper->uid,
                                              .version = keeper->position,
-                                             .seconds = WATCH_MIN_S + lkg_random() % WATCH_MIN_S,
+                                             .seconds = lkg_watch_seconds(lkg_random()),
                                              .open = on_open,
                                              .data = on_data,
                                              .done = on_end,
@@ -225,6 +240,8 @@ static void start_watch(struct lkg_slot_keeper *keeper)
         lkg_watch_stream_init(&keeper->stream, keeper->api->places->config->remote.max_bytes);
         keeper->stream.admission = keeper->api->places->options.admission;
         keeper->heard_ns = lkg_boottime_ns();
+        keeper->opened_ns = 0;
+        keeper->marked = false;
         keeper->watch = lkg_client_send(keeper->api->client, &request);
 }
 
@@ -411,9 +428,7 @@ static void tell_changes(struct lkg_slot_keeper *keeper)
 
 static void arm(struct lkg_slot_keeper *keeper, uint64_t due_ns)
 {
-        if (keeper->watch && keeper->heard_ns + SILENCE_NS < due_ns)
-                due_ns = keeper->heard_ns + SILENCE_NS;
-        lkg_remote_arm(keeper->timer, due_ns);
+        lkg_remote_arm(keeper->timer, lkg_earlier(due_ns, silent_at(keeper)));
 }
 
 /* Another ConfigMap. A list of the slots of the one before may have been answered since the wish for this one, and its watch was open. */
@@ -432,14 +447,12 @@ static void follow_wish(struct lkg_slot_keeper *keeper)
 
 static void drive(struct lkg_slot_keeper *keeper)
 {
-        uint64_t due_ns = UINT64_MAX, now_ns = lkg_boottime_ns();
         enum lkg_slot_request request = LKG_SLOT_NOTHING;
+        uint64_t due_ns = UINT64_MAX;
 
-        if (!keeper->call && now_ns >= keeper->watch_at_ns) {
+        if (!keeper->call) {
                 follow_wish(keeper);
                 request = lkg_seeker_next(&keeper->seeker, now(), &due_ns);
-        } else if (!keeper->call) {
-                due_ns = keeper->watch_at_ns;
         }
         if (request == LKG_SLOT_LIST)
                 begin_list(keeper);
@@ -455,7 +468,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_slot_keeper *keeper = userdata;
 
-        if (keeper->watch && lkg_boottime_ns() >= keeper->heard_ns + SILENCE_NS) {
+        if (lkg_boottime_ns() >= silent_at(keeper)) {
                 keeper->watch = lkg_call_abandon(keeper->watch);
                 lose_watch(keeper);
         }
@@ -497,7 +510,7 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
                        places->apiserver->node_says.uid);
         lkg_seeker_wish(&keeper->seeker, wish);
         if (!keeper->call && *keeper->seeker.wish.id.uid)
-                arm(keeper, keeper->watch_at_ns);
+                arm(keeper, 0);
         verdict = lkg_seeker_verdict(&keeper->seeker, lkg_boottime_ns(), ret_words);
         if ((verdict == LKG_SLOT_DOUBTED || verdict == LKG_SLOT_REFUSED || verdict == LKG_SLOT_SILENT) &&
             *keeper->trouble)
@@ -533,8 +546,8 @@ void lkg_slot_keeper_fetch(struct lkg_slot_keeper *keeper)
         if (!keeper || !*keeper->seeker.wish.id.uid)
                 return;
         keeper->seeker.must_list = true;
-        keeper->seeker.not_before_ns = keeper->watch_at_ns = 0;
-        arm(keeper, lkg_boottime_ns());
+        keeper->seeker.not_before_ns = 0;
+        arm(keeper, 0);
 }
 
 struct lkg_slot_keeper *lkg_slot_keeper_new(struct lkg_apiserver *api)

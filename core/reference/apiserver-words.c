@@ -38,7 +38,7 @@ static enum lkg_trouble say_unreachable(const struct lkg_followed *followed, cha
 }
 
 static enum lkg_trouble say_trouble(const struct lkg_apiserver *api, const struct lkg_followed *followed,
-                                    uint64_t now_ns, char ret[static LKG_REASON_MAX])
+                                    char ret[static LKG_REASON_MAX])
 {
         bool failing = followed->informer && followed->failing_ns;
         enum lkg_api_status status =
@@ -53,7 +53,8 @@ static enum lkg_trouble say_trouble(const struct lkg_apiserver *api, const struc
                 return status == LKG_API_FORBIDDEN ? LKG_TROUBLE_FORBIDDEN : LKG_TROUBLE_OBJECT;
         }
         if (failing && status != LKG_API_NOT_FOUND &&
-            (followed->answer == LKG_ANSWER_NONE || now_ns >= followed->failing_ns + LKG_OUTAGE_NS))
+            (followed->answer == LKG_ANSWER_NONE ||
+             lkg_boottime_ns() >= followed->failing_ns + LKG_OUTAGE_NS))
                 return say_unreachable(followed, ret);
         if (followed->answer == LKG_ANSWER_OBJECT)
                 return LKG_TROUBLE_NONE;
@@ -67,21 +68,21 @@ static enum lkg_trouble say_trouble(const struct lkg_apiserver *api, const struc
 }
 
 enum lkg_trouble lkg_apiserver_trouble(struct lkg_apiserver *api, struct lkg_followed *followed,
-                                       uint64_t now_ns, char ret[static LKG_REASON_MAX])
+                                       char ret[static LKG_REASON_MAX])
 {
-        enum lkg_trouble trouble = say_trouble(api, followed, now_ns, ret);
+        enum lkg_trouble trouble = say_trouble(api, followed, ret);
 
         lkg_utf8_mend(ret); /* a server's text may be in any language, and is cut to fit */
         return trouble;
 }
 
-void lkg_apiserver_node_says(struct lkg_apiserver *api, enum lkg_reference_place place, uint64_t now_ns,
+void lkg_apiserver_node_says(struct lkg_apiserver *api, enum lkg_reference_place place,
                              struct lkg_saying *ret)
 {
         *ret = (struct lkg_saying){ .says = LKG_SAYS_UNKNOWN };
         if (*api->name_fault)
                 (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", api->name_fault);
-        else if (lkg_apiserver_trouble(api, &api->node, now_ns, ret->fault) == LKG_TROUBLE_NONE)
+        else if (lkg_apiserver_trouble(api, &api->node, ret->fault) == LKG_TROUBLE_NONE)
                 *ret = place == LKG_PLACE_NODE_SPEC ? api->node_says.spec : api->node_says.annotation;
 }
 
@@ -105,8 +106,7 @@ enum lkg_health_state lkg_places_node_health(struct lkg_places *places,
                 return LKG_HEALTH_BAD;
         }
         /* A watch that has just broken may miss a change, so what it said last is not what is true now. */
-        if (api->node.failing_ns ||
-            lkg_apiserver_trouble(api, &api->node, lkg_boottime_ns(), fault) != LKG_TROUBLE_NONE) {
+        if (api->node.failing_ns || lkg_apiserver_trouble(api, &api->node, fault) != LKG_TROUBLE_NONE) {
                 (void)snprintf(ret_words, LKG_HEALTH_WORDS_MAX, "the Node cannot be read at the moment");
                 return LKG_HEALTH_UNKNOWN;
         }
@@ -120,15 +120,14 @@ enum lkg_health_state lkg_places_node_health(struct lkg_places *places,
         return api->node_says.ready == LKG_NODE_NOT_READY ? LKG_HEALTH_BAD : LKG_HEALTH_UNKNOWN;
 }
 
-const struct lkg_configmap *lkg_apiserver_configmap(struct lkg_apiserver *api, uint64_t now_ns,
+const struct lkg_configmap *lkg_apiserver_configmap(struct lkg_apiserver *api,
                                                     char fault[static LKG_REASON_MAX])
 {
         if (!api->client) {
                 (void)snprintf(fault, LKG_REASON_MAX, "no credential for the API server was found");
                 return NULL;
         }
-        return lkg_apiserver_trouble(api, &api->object, now_ns, fault) == LKG_TROUBLE_NONE ? &api->configmap
-                                                                                           : NULL;
+        return lkg_apiserver_trouble(api, &api->object, fault) == LKG_TROUBLE_NONE ? &api->configmap : NULL;
 }
 
 /* ---- rollout ---- */
@@ -143,7 +142,7 @@ static const char *rollout_uid(struct lkg_apiserver *api)
                 return api->node_says.uid;
         if (*api->name_fault)
                 return NULL;
-        trouble = lkg_apiserver_trouble(api, &api->node, lkg_boottime_ns(), ignored);
+        trouble = lkg_apiserver_trouble(api, &api->node, ignored);
         return trouble == LKG_TROUBLE_FORBIDDEN || trouble == LKG_TROUBLE_OBJECT ? api->node_name : NULL;
 }
 
@@ -191,7 +190,7 @@ static void find_trouble(struct lkg_apiserver *api, struct lkg_followed *followe
                 [LKG_TROUBLE_OBJECT] = { 7010, "; what is assigned goes on serving" },
         };
         char words[LKG_REASON_MAX];
-        enum lkg_trouble trouble = lkg_apiserver_trouble(api, followed, lkg_boottime_ns(), words);
+        enum lkg_trouble trouble = lkg_apiserver_trouble(api, followed, words);
 
         /* The last reference is still valid then, but the cause is shown at once. */
         if (trouble == LKG_TROUBLE_NONE && followed->failing_ns)
@@ -237,7 +236,7 @@ void lkg_places_update_findings(struct lkg_places *places)
         find_credential(api, &report);
         if (api->node.informer)
                 find_trouble(api, &api->node, &report);
-        if (api->object.informer && api->has_reference)
+        if (api->object.informer && *api->reference.name)
                 find_trouble(api, &api->object, &report);
         if (api->has_rollout && api->rollout.state == LKG_ROLLOUT_UNCLEAR)
                 lkg_report_add(&report, LKG_WARNING, 7007, NULL,

@@ -198,16 +198,6 @@ struct lkg_apiserver *lkg_apiserver_free(struct lkg_apiserver *api)
 
 /* ---- the event loop ---- */
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-        return a < b ? a : b;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-        return a > b ? a : b;
-}
-
 /* When the credential is due, in CLOCK_BOOTTIME. */
 static uint64_t credential_due(const struct lkg_apiserver *api, uint64_t now_ns)
 {
@@ -225,8 +215,8 @@ static void arm(struct lkg_apiserver *api)
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(followed); i++)
                 if (followed[i]->failing_ns && followed[i]->failing_ns + LKG_OUTAGE_NS > now)
-                        at = earlier(at, followed[i]->failing_ns + LKG_OUTAGE_NS);
-        at = earlier(at, later(now + LKG_API_PAUSE_NS, credential_due(api, now)));
+                        at = lkg_earlier(at, followed[i]->failing_ns + LKG_OUTAGE_NS);
+        at = lkg_earlier(at, lkg_later(now + LKG_API_PAUSE_NS, credential_due(api, now)));
         lkg_remote_arm(api->timer, at);
 }
 
@@ -241,13 +231,13 @@ static void look_at_credential(struct lkg_apiserver *api)
                        lkg_credential_file(api->credential));
 }
 
-static void begin_anew(struct lkg_apiserver *api)
+static void fetch(struct lkg_apiserver *api)
 {
-        api->anew = false;
         if (api->node.informer)
-                lkg_informer_fetch(api->node.informer, /* anew= */ true);
+                lkg_informer_fetch(api->node.informer, api->anew);
         if (api->object.informer)
-                lkg_informer_fetch(api->object.informer, /* anew= */ true);
+                lkg_informer_fetch(api->object.informer, api->anew);
+        api->anew = false;
 }
 
 static int on_work(sd_event_source *source, uint64_t usec, void *userdata)
@@ -259,7 +249,7 @@ static int on_work(sd_event_source *source, uint64_t usec, void *userdata)
                 look_at_credential(api);
         bring_up(api);
         if (api->anew)
-                begin_anew(api);
+                fetch(api);
         if (options->turn(options->userdata))
                 arm(api);
         return 0;
@@ -349,10 +339,7 @@ void lkg_places_fetch(struct lkg_places *places)
         if (!api)
                 return;
         look_at_credential(api);
-        if (api->node.informer)
-                lkg_informer_fetch(api->node.informer, /* anew= */ false);
-        if (api->object.informer)
-                lkg_informer_fetch(api->object.informer, /* anew= */ false);
+        fetch(api);
         lkg_slot_keeper_fetch(api->slots);
         api->news = true;
         lkg_apiserver_reconsider(api);

@@ -59,13 +59,6 @@ struct lkg_followed {
  */
 #define LKG_BLANK_NS (2 * LKG_NSEC_PER_SEC)
 
-enum lkg_remote_file_says {
-        LKG_FILE_SAYS_NOTHING, /* missing or empty, and there was nothing before: no reference yet */
-        LKG_FILE_SAYS_UNCLEAR, /* err has the reason */
-        LKG_FILE_SAYS_LOCAL,
-        LKG_FILE_SAYS_CONFIGMAP,
-};
-
 struct lkg_remote_file {
         const char *path; /* absolute; borrowed */
         struct lkg_way way;
@@ -81,16 +74,9 @@ struct lkg_remote_file {
 struct lkg_places;
 struct lkg_places_known;
 
-/**
- * lkg_remote_file_look() - read it again if it may have changed.
- * @ret, @ret_source: the object and its meaning, for CONFIGMAP; the caller calls lkg_configmap_deinit()
- * @err:              for UNCLEAR and NOTHING
- *
- * Return: true: see *@ret_says; false: nothing new (or it is being written).
- */
-bool lkg_remote_file_look(struct lkg_places *places, const struct lkg_places_known *known,
-                          enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
-                          struct lkg_config_source *ret_source, struct lkg_error *err);
+/** lkg_remote_file_look() - read it again if it may have changed, and fill in the answer: UNCHANGED also while it is being written. */
+void lkg_remote_file_look(struct lkg_places *places, const struct lkg_places_known *known,
+                          struct lkg_places_answer *ret);
 /**
  * lkg_remote_file_open() - (re)configure it. @path: absolute, borrowed; NULL = none. @fresh: a daemon starts, so a file that is missing
  * now never was a reference; otherwise what a predecessor or an earlier configuration has seen at this path counts
@@ -124,9 +110,9 @@ struct lkg_apiserver {
         struct lkg_followed node, object;
         struct lkg_node_object node_says; /* of node.answer OBJECT */
         struct lkg_configmap configmap;   /* of object.answer OBJECT */
-        struct lkg_reference reference;   /* the one that object is followed for */
+        struct lkg_reference reference;   /* the one that object is followed for; name "" = none */
         struct lkg_config_source newest;  /* what it names now, rolled out here or not; uid "" = not known */
-        bool has_reference, has_rollout;  /* reference, rollout are valid */
+        bool has_rollout;
         struct lkg_rollout rollout;
         struct lkg_report findings;
         bool running;           /* informers may be created */
@@ -186,12 +172,12 @@ void lkg_slot_keeper_fetch(struct lkg_slot_keeper *keeper);
 bool lkg_apiserver_may_do_without_node(const struct lkg_apiserver *api);
 /** lkg_apiserver_trouble() - why @followed (node or object of @api) is not known. @ret: the same as text */
 enum lkg_trouble lkg_apiserver_trouble(struct lkg_apiserver *api, struct lkg_followed *followed,
-                                       uint64_t now_ns, char ret[static LKG_REASON_MAX]);
-/** lkg_apiserver_node_says() - what annotation or spec of the Node says. @now_ns: CLOCK_BOOTTIME */
-void lkg_apiserver_node_says(struct lkg_apiserver *api, enum lkg_reference_place place, uint64_t now_ns,
+                                       char ret[static LKG_REASON_MAX]);
+/** lkg_apiserver_node_says() - what annotation or spec of the Node says. */
+void lkg_apiserver_node_says(struct lkg_apiserver *api, enum lkg_reference_place place,
                              struct lkg_saying *ret);
 /** lkg_apiserver_configmap() - the followed ConfigMap. Return: NULL: @fault has the reason. */
-const struct lkg_configmap *lkg_apiserver_configmap(struct lkg_apiserver *api, uint64_t now_ns,
+const struct lkg_configmap *lkg_apiserver_configmap(struct lkg_apiserver *api,
                                                     char fault[static LKG_REASON_MAX]);
 /**
  * lkg_apiserver_rollout() - the effect of the ConfigMap's annotations on this node.

@@ -81,45 +81,6 @@ void lkg_places_answer_deinit(struct lkg_places_answer *answer)
         lkg_configmap_deinit(&answer->own);
 }
 
-/* Asks the places again, in @wait_ns at the latest. */
-static void ask_again(struct lkg_places *places, struct lkg_places_answer *ret, uint64_t wait_ns)
-{
-        uint64_t at_ns = lkg_boottime_ns() + wait_ns;
-
-        places->pending = true;
-        if (ret->again_at_ns > at_ns)
-                ret->again_at_ns = at_ns;
-}
-
-static void look_at_file(struct lkg_places *places, const struct lkg_places_known *known,
-                         struct lkg_places_answer *ret)
-{
-        struct lkg_remote_file *file = &places->file;
-        enum lkg_remote_file_says says;
-        struct lkg_error err = { 0 };
-
-        if (!lkg_remote_file_look(places, known, &says, &ret->own, &ret->source, &err)) {
-                if (file->blank_ns)
-                        ret->again_at_ns = file->blank_ns + LKG_BLANK_NS;
-                return;
-        }
-        switch (says) {
-        case LKG_FILE_SAYS_NOTHING:
-                say_place(ret, LKG_PLACES_UNKNOWN, "no reference yet");
-                break;
-        case LKG_FILE_SAYS_UNCLEAR:
-                say_place(ret, LKG_PLACES_UNKNOWN, err.message);
-                break;
-        case LKG_FILE_SAYS_LOCAL:
-                ret->says = LKG_PLACES_LOCAL;
-                break;
-        case LKG_FILE_SAYS_CONFIGMAP:
-                ret->says = LKG_PLACES_CONFIGMAP;
-                ret->configmap = &ret->own;
-                break;
-        }
-}
-
 /* ---- from the API server ---- */
 
 /*
@@ -193,11 +154,14 @@ bool lkg_places_may_switch(struct lkg_places *places, const struct lkg_config_so
 static bool is_time(struct lkg_places *places, struct lkg_places_answer *ret)
 {
         static const struct lkg_bucket_rate rate = { .burst = 100, .interval_ns = LKG_NSEC_PER_SEC / 10 };
-        uint64_t wait_ns = lkg_bucket_take(&places->apiserver->pace, &rate, lkg_boottime_ns());
+        uint64_t now_ns = lkg_boottime_ns(),
+                 wait_ns = lkg_bucket_take(&places->apiserver->pace, &rate, now_ns);
 
-        if (wait_ns > 0)
-                ask_again(places, ret, wait_ns);
-        return wait_ns == 0;
+        if (wait_ns == 0)
+                return true;
+        places->pending = true;
+        ret->again_at_ns = now_ns + wait_ns;
+        return false;
 }
 
 static void follow_configmap(struct lkg_places *places, const struct lkg_places_known *known,
@@ -210,7 +174,7 @@ static void follow_configmap(struct lkg_places *places, const struct lkg_places_
         bool same;
 
         lkg_apiserver_follow(api, reference);
-        configmap = lkg_apiserver_configmap(api, lkg_boottime_ns(), fault);
+        configmap = lkg_apiserver_configmap(api, fault);
         if (!configmap) {
                 say_place(ret, LKG_PLACES_UNKNOWN, fault);
                 return;
@@ -272,13 +236,13 @@ bool lkg_places_allow(const struct lkg_places *places, const char *ns, const cha
         return lkg_reference_allowed((const char *const *)allowed->items, allowed->n_items, ns, name);
 }
 
-/* What @place says. Not for the file: see look_at_file(). */
+/* What @place says. Not for the file: see lkg_remote_file_look(). */
 static void ask(struct lkg_places *places, enum lkg_reference_place place, struct lkg_saying *ret)
 {
         if (place == LKG_PLACE_STATIC)
                 say_static(places->config, ret);
         else
-                lkg_apiserver_node_says(places->apiserver, place, lkg_boottime_ns(), ret);
+                lkg_apiserver_node_says(places->apiserver, place, ret);
         if (ret->says != LKG_SAYS_REFERENCE ||
             lkg_places_allow(places, ret->reference.ns, ret->reference.name))
                 return;
@@ -320,7 +284,7 @@ static void follow_saying(struct lkg_places *places, const struct lkg_places_kno
         }
         /* While it is not known, the object stays followed, because it may be named again, unless it is no longer allowed. */
         if (saying->says != LKG_SAYS_UNKNOWN ||
-            (api->has_reference && !lkg_places_allow(places, api->reference.ns, api->reference.name)))
+            (*api->reference.name && !lkg_places_allow(places, api->reference.ns, api->reference.name)))
                 lkg_apiserver_unfollow(api);
         if (saying->says == LKG_SAYS_NOTHING)
                 follow_nothing(api, known, ret);
@@ -375,7 +339,7 @@ void lkg_places_desired(struct lkg_places *places, const struct lkg_places_known
                 ask_places(places, known, ret);
         if (touched && places->place == LKG_PLACE_FILE && places->file.path &&
             (!places->file.known || concerns(&places->file.way, touched)))
-                look_at_file(places, known, ret);
+                lkg_remote_file_look(places, known, ret);
 }
 
 /* ---- asking again ---- */

@@ -61,9 +61,16 @@ static int resolve(const struct lkg_configmap *configmap, struct lkg_config_sour
         return r < 0 ? r : lkg_configmap_resolve(configmap, &reference, ret, err);
 }
 
-static enum lkg_remote_file_says understand(struct lkg_places *places, const char *text, size_t size,
-                                            struct lkg_configmap *ret, struct lkg_config_source *ret_source,
-                                            struct lkg_error *err)
+/* Missing or empty: the local configuration, if there was a reference before. */
+static enum lkg_places_says blank(const struct lkg_remote_file *file, struct lkg_error *err)
+{
+        (void)snprintf(err->message, sizeof(err->message), "no reference yet");
+        return file->had_one ? LKG_PLACES_LOCAL : LKG_PLACES_UNKNOWN;
+}
+
+/* @err: why it is UNKNOWN */
+static enum lkg_places_says understand(struct lkg_places *places, const char *text, size_t size,
+                                       struct lkg_places_answer *ret, struct lkg_error *err)
 {
         const struct lkg_configmap_options how = { .max_bytes = places->config->remote.max_bytes,
                                                    .from_file = true };
@@ -73,43 +80,32 @@ static enum lkg_remote_file_says understand(struct lkg_places *places, const cha
 
         if (lkg_span_is(word, LOCAL_TEXT)) {
                 note_seen(file);
-                return LKG_FILE_SAYS_LOCAL;
+                return LKG_PLACES_LOCAL;
         }
-        if (word.size == 0) {
-                (void)lkg_error_set(err, 0, NULL, "%s is empty", file->path);
-                return file->had_one ? LKG_FILE_SAYS_LOCAL : LKG_FILE_SAYS_NOTHING;
-        }
+        if (word.size == 0)
+                return blank(file, err);
         if (lkg_admit_text(places->options.admission, LKG_ADMIT_OBJECT, file->path, text, size, &why) < 0) {
                 (void)snprintf(err->message, sizeof(err->message), "%s is not read: %s", file->path, why);
                 file->known = false; /* it may be admitted later */
-                return LKG_FILE_SAYS_UNCLEAR;
+                return LKG_PLACES_UNKNOWN;
         }
-        if (lkg_configmap_parse(text, size, &how, ret, err) < 0)
-                return LKG_FILE_SAYS_UNCLEAR;
-        if (check_allowed(places, ret, err) < 0 || resolve(ret, ret_source, err) < 0) {
-                lkg_configmap_deinit(ret);
-                return LKG_FILE_SAYS_UNCLEAR;
+        if (lkg_configmap_parse(text, size, &how, &ret->own, err) < 0)
+                return LKG_PLACES_UNKNOWN;
+        if (check_allowed(places, &ret->own, err) < 0 || resolve(&ret->own, &ret->source, err) < 0) {
+                lkg_configmap_deinit(&ret->own);
+                return LKG_PLACES_UNKNOWN;
         }
         note_seen(file);
-        return LKG_FILE_SAYS_CONFIGMAP;
-}
-
-/* The file is missing or cannot be read. */
-static enum lkg_remote_file_says missing(struct lkg_remote_file *file, int code)
-{
-        file->known = true;
-        file->id = (struct lkg_file_id){ 0 };
-        if (code == -ENOENT)
-                return file->had_one ? LKG_FILE_SAYS_LOCAL : LKG_FILE_SAYS_NOTHING;
-        return LKG_FILE_SAYS_UNCLEAR;
+        ret->configmap = &ret->own;
+        return LKG_PLACES_CONFIGMAP;
 }
 
 /* Return: should what looks like a reset be ignored for now? */
-static bool too_early(struct lkg_remote_file *file, bool careful, enum lkg_remote_file_says says)
+static bool too_early(struct lkg_remote_file *file, bool careful, enum lkg_places_says says)
 {
         uint64_t now = lkg_boottime_ns();
 
-        if (says != LKG_FILE_SAYS_LOCAL || file->here || !careful) {
+        if (says != LKG_PLACES_LOCAL || file->here || !careful) {
                 file->blank_ns = 0;
                 return false;
         }
@@ -121,9 +117,8 @@ static bool too_early(struct lkg_remote_file *file, bool careful, enum lkg_remot
         return true;
 }
 
-/* Return: is there anything new? */
-static bool look(struct lkg_places *places, enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
-                 struct lkg_config_source *ret_source, struct lkg_error *err)
+static enum lkg_places_says look(struct lkg_places *places, struct lkg_places_answer *ret,
+                                 struct lkg_error *err)
 {
         const struct lkg_places_options *options = &places->options;
         const size_t max_bytes = places->config->remote.max_bytes;
@@ -139,36 +134,45 @@ static bool look(struct lkg_places *places, enum lkg_remote_file_says *ret_says,
         lkg_way_find(file->path, &file->way);
         fd = lkg_open_trusted(AT_FDCWD, file->path, &st, err);
         if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
-                return false;
+                return LKG_PLACES_UNCHANGED;
         if (fd >= 0)
                 lkg_file_id_from_stat(&st, &id);
         if (file->known && lkg_file_id_equal(&id, &file->id))
-                return false;
+                return LKG_PLACES_UNCHANGED;
         if (fd < 0) {
-                *ret_says = missing(file, fd);
-                return true;
+                file->known = true;
+                file->id = id;
+                return fd == -ENOENT ? blank(file, err) : LKG_PLACES_UNKNOWN;
         }
         r = lkg_read_file(fd, max_bytes, &text, &size, err);
         if (r == -ENOMEM) /* of the kernel */
-                return false;
+                return LKG_PLACES_UNCHANGED;
         if (options->unsettled && options->unsettled(file->path, options->userdata))
-                return false; /* it will be checked again when it is complete */
+                return LKG_PLACES_UNCHANGED; /* it will be checked again when it is complete */
         file->known = true;
         file->id = id;
         if (r == -EFBIG)
                 (void)snprintf(err->message, sizeof(err->message),
                                "%s has more bytes than remote.maxBytes, which is %zu", file->path,
                                max_bytes);
-        *ret_says = r < 0 ? LKG_FILE_SAYS_UNCLEAR : understand(places, text, size, ret, ret_source, err);
-        return true;
+        return r < 0 ? LKG_PLACES_UNKNOWN : understand(places, text, size, ret, err);
 }
 
-bool lkg_remote_file_look(struct lkg_places *places, const struct lkg_places_known *known,
-                          enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
-                          struct lkg_config_source *ret_source, struct lkg_error *err)
+void lkg_remote_file_look(struct lkg_places *places, const struct lkg_places_known *known,
+                          struct lkg_places_answer *ret)
 {
+        struct lkg_remote_file *file = &places->file;
         /* a reset would lose something: see LKG_BLANK_NS */
         bool careful = !lkg_config_source_is_local(known->assigned);
+        struct lkg_error err = { 0 };
+        enum lkg_places_says says = look(places, ret, &err);
 
-        return look(places, ret_says, ret, ret_source, err) && !too_early(&places->file, careful, *ret_says);
+        if (says == LKG_PLACES_UNCHANGED || too_early(file, careful, says)) {
+                if (file->blank_ns)
+                        ret->again_at_ns = file->blank_ns + LKG_BLANK_NS;
+                return;
+        }
+        ret->says = says;
+        if (says == LKG_PLACES_UNKNOWN)
+                (void)snprintf(ret->words, sizeof(ret->words), "%.511s", err.message);
 }

@@ -3,16 +3,6 @@
 
 #define NEVER UINT64_MAX
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-        return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-        return a > b ? a : b;
-}
-
 /* ---- the next step ---- */
 
 static bool may_watch(const struct lkg_follow *follow)
@@ -23,12 +13,10 @@ static bool may_watch(const struct lkg_follow *follow)
 
 static void begin_watch(struct lkg_follow *follow, struct lkg_moment at)
 {
-        const uint64_t span = LKG_FOLLOW_TIMEOUT_MAX_S - LKG_FOLLOW_TIMEOUT_MIN_S;
-
         follow->watching = true;
         follow->open = follow->heard = follow->marked = false;
         follow->from_now = follow->position[0] == '\0';
-        follow->seconds = LKG_FOLLOW_TIMEOUT_MIN_S + (unsigned)((span * at.random) >> 32);
+        follow->seconds = lkg_watch_seconds(at.random);
         follow->byte_ns = at.now_ns;
         follow->half_ns = 0;
 }
@@ -50,7 +38,7 @@ static unsigned plan(struct lkg_follow *follow, struct lkg_moment at)
 
 static void want_get(struct lkg_follow *follow, uint64_t when_ns)
 {
-        follow->get_at_ns = least(follow->get_at_ns, when_ns);
+        follow->get_at_ns = lkg_earlier(follow->get_at_ns, when_ns);
 }
 
 static void poll_later(struct lkg_follow *follow, struct lkg_moment at)
@@ -62,7 +50,7 @@ static void poll_later(struct lkg_follow *follow, struct lkg_moment at)
 void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint64_t now_ns)
 {
         *follow = (struct lkg_follow){
-                .limits = { poll_interval_ns, LKG_FOLLOW_IDLE_NS, LKG_FOLLOW_HALF_NS, LKG_FOLLOW_QUIET_NS },
+                .limits = { poll_interval_ns, LKG_WATCH_IDLE_NS, LKG_FOLLOW_HALF_NS, LKG_WATCH_QUIET_NS },
                 .get_at_ns = now_ns,
         };
 }
@@ -100,7 +88,7 @@ static uint64_t fails(struct lkg_follow *follow, enum lkg_api_status status, uin
  */
 static void doubt(struct lkg_follow *follow, struct lkg_moment at)
 {
-        uint64_t when = most(at.now_ns, follow->doubt_at_ns);
+        uint64_t when = lkg_later(at.now_ns, follow->doubt_at_ns);
 
         if (follow->get_at_ns <= when)
                 return;
@@ -335,7 +323,7 @@ static void refused(struct lkg_follow *follow, struct lkg_moment at)
 /* As announced, or nearly: a restarting server ends its watches early. */
 static void done(struct lkg_follow *follow, struct lkg_moment at)
 {
-        bool lasted = follow->open && at.now_ns - follow->opened_ns >= LKG_FOLLOW_SHORT_NS;
+        bool lasted = follow->open && at.now_ns - follow->opened_ns >= LKG_WATCH_SHORT_NS;
 
         if (lasted) /* no event means no change: the state is still true */
                 learned(follow, at);
@@ -343,7 +331,7 @@ static void done(struct lkg_follow *follow, struct lkg_moment at)
                 read_after_failure(follow, LKG_API_UNREACHABLE, 0, at);
         else
                 /* never in a circle */
-                follow->watch_at_ns = lasted ? at.now_ns : follow->opened_ns + LKG_FOLLOW_SHORT_NS;
+                follow->watch_at_ns = lasted ? at.now_ns : follow->opened_ns + LKG_WATCH_SHORT_NS;
 }
 
 unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status, struct lkg_moment at)
@@ -428,8 +416,9 @@ static uint64_t silent_at(const struct lkg_follow *follow)
 {
         if (!follow->watching)
                 return NEVER;
-        return least(!follow->open || follow->marked ? follow->byte_ns + follow->limits.idle_max_ns : NEVER,
-                     follow->half_ns ? follow->half_ns + follow->limits.half_max_ns : NEVER);
+        return lkg_earlier(!follow->open || follow->marked ? follow->byte_ns + follow->limits.idle_max_ns
+                                                           : NEVER,
+                           follow->half_ns ? follow->half_ns + follow->limits.half_max_ns : NEVER);
 }
 
 bool lkg_follow_silent(const struct lkg_follow *follow, uint64_t now_ns)
@@ -442,9 +431,9 @@ uint64_t lkg_follow_due(const struct lkg_follow *follow)
         uint64_t due = silent_at(follow);
 
         if (!follow->getting)
-                due = least(due, follow->get_at_ns);
+                due = lkg_earlier(due, follow->get_at_ns);
         if (may_watch(follow))
-                due = least(due, follow->watch_at_ns);
+                due = lkg_earlier(due, follow->watch_at_ns);
         return due;
 }
 

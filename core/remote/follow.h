@@ -15,15 +15,9 @@
 
 #include "api.h"
 
-#define LKG_FOLLOW_IDLE_NS (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
-#define LKG_FOLLOW_HALF_NS (30 * LKG_NSEC_PER_SEC)  /* from the beginning of an event to its end */
-/* balancers end connections that are quiet for longer, mostly 30 s to some minutes */
-#define LKG_FOLLOW_QUIET_NS      (10 * LKG_NSEC_PER_SEC)
-#define LKG_FOLLOW_SHORT_NS      LKG_NSEC_PER_SEC /* a watch shorter than that is suspicious */
-#define LKG_FOLLOW_POLL_PERCENT  25u
-#define LKG_FOLLOW_POLLS         10u  /* so many reads between two attempts to watch */
-#define LKG_FOLLOW_TIMEOUT_MIN_S 300u /* timeoutSeconds, uniform in [300,600): client-go's reflector */
-#define LKG_FOLLOW_TIMEOUT_MAX_S 600u
+#define LKG_FOLLOW_HALF_NS      (30 * LKG_NSEC_PER_SEC) /* from the beginning of an event to its end */
+#define LKG_FOLLOW_POLL_PERCENT 25u
+#define LKG_FOLLOW_POLLS        10u /* so many reads between two attempts to watch */
 
 /* The time of an input. */
 struct lkg_moment {
@@ -46,7 +40,8 @@ enum lkg_follow_knowledge { LKG_FOLLOW_UNKNOWN, LKG_FOLLOW_ABSENT, LKG_FOLLOW_PR
 
 struct lkg_follow_limits {
         uint64_t poll_interval_ns;
-        uint64_t idle_max_ns, half_max_ns, quiet_ns; /* LKG_FOLLOW_IDLE_NS, _HALF_NS, _QUIET_NS */
+        uint64_t idle_max_ns, half_max_ns,
+                quiet_ns; /* LKG_WATCH_IDLE_NS, LKG_FOLLOW_HALF_NS, LKG_WATCH_QUIET_NS */
 };
 
 struct lkg_follow {

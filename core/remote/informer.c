@@ -366,19 +366,6 @@ struct lkg_informer *lkg_informer_new(const struct lkg_informer_options *options
 
 /* ---- questions ---- */
 
-static bool same(const char *a, const char *b)
-{
-        return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resource *resource)
-{
-        const struct lkg_resource *own = &informer->options.resource;
-
-        return same(own->group_version, resource->group_version) && same(own->plural, resource->plural) &&
-               same(own->ns, resource->ns) && same(own->name, resource->name);
-}
-
 struct lkg_informer_look lkg_informer_look(const struct lkg_informer *informer)
 {
         return (struct lkg_informer_look){ .mode = lkg_follow_mode(&informer->follow),

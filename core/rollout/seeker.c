@@ -32,11 +32,6 @@ static uint64_t part_of(uint64_t ns, uint32_t random)
         return (uint64_t)(((unsigned __int128)ns * random) >> 32);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-        return a < b ? a : b;
-}
-
 /* ---- whose slot is it? ---- */
 
 static enum lkg_slot_outcome outcome_of(const struct lkg_seeker *seeker, const char *sha256,
@@ -161,7 +156,7 @@ static void put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, 
         if (seeker->granted && !mine)
                 seeker->granted = false;
         if (mine && mine->asked)
-                seeker->not_before_ns = earlier(seeker->not_before_ns, now_ns + ASKED_RETRY_NS);
+                seeker->not_before_ns = lkg_earlier(seeker->not_before_ns, now_ns + ASKED_RETRY_NS);
 }
 
 void lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns)
@@ -260,7 +255,7 @@ static uint64_t window_for(uint64_t n_nodes)
 {
         uint64_t ns = n_nodes * PER_NODE_NS;
 
-        return ns < LKG_SLOT_WINDOW_MIN ? LKG_SLOT_WINDOW_MIN : earlier(ns, LKG_SLOT_WINDOW_MAX);
+        return ns < LKG_SLOT_WINDOW_MIN ? LKG_SLOT_WINDOW_MIN : lkg_earlier(ns, LKG_SLOT_WINDOW_MAX);
 }
 
 /* Those of the fleet that have no verdict yet compete for a slot. */
@@ -283,13 +278,13 @@ static uint64_t window(const struct lkg_seeker *seeker)
 
         if (seeker->window_ns <= first_ns)
                 return first_ns;
-        return seeker->wish.fleet ? earlier(seeker->window_ns, WIDEST * first_ns) : seeker->window_ns;
+        return seeker->wish.fleet ? lkg_earlier(seeker->window_ns, WIDEST * first_ns) : seeker->window_ns;
 }
 
 static void note_conflict(struct lkg_seeker *seeker)
 {
         seeker->n_conflicts++;
-        seeker->window_ns = earlier(2 * window(seeker), LKG_SLOT_WINDOW_MAX);
+        seeker->window_ns = lkg_earlier(2 * window(seeker), LKG_SLOT_WINDOW_MAX);
 }
 
 /*
@@ -304,8 +299,14 @@ static uint64_t refused_for(struct lkg_seeker *seeker, uint32_t random)
 
         if (seeker->n_refusals < UINT_MAX)
                 seeker->n_refusals++;
-        ns = earlier(ns, find_mine(seeker, true) ? REFUSED_HELD_NS : REFUSED_NS);
+        ns = lkg_earlier(ns, find_mine(seeker, true) ? REFUSED_HELD_NS : REFUSED_NS);
         return ns / 2 + part_of(ns, random);
+}
+
+void lkg_seeker_watch_lost(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
+{
+        lkg_seeker_lost_contact(seeker);
+        seeker->not_before_ns = at.now_ns + lkg_backoff_failed(&seeker->backoff, 0, at.random, at.now_ns);
 }
 
 void lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
@@ -356,7 +357,7 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
                 if (answer == LKG_SLOT_FORBIDDEN)
                         wait_ns = refused_for(seeker, at.random);
                 if (mine && mine->asked)
-                        wait_ns = earlier(wait_ns, ASKED_RETRY_NS);
+                        wait_ns = lkg_earlier(wait_ns, ASKED_RETRY_NS);
                 seeker->not_before_ns = at.now_ns + wait_ns;
                 forgive_silence(seeker); /* who cannot be written to cannot be blamed for not writing */
         }
@@ -397,7 +398,7 @@ static bool has_come(uint64_t *when_ns, uint64_t within_ns, struct lkg_seeker_mo
 {
         if (!*when_ns)
                 *when_ns = at.now_ns + 1 + part_of(within_ns, at.random);
-        *due_ns = earlier(*due_ns, *when_ns);
+        *due_ns = lkg_earlier(*due_ns, *when_ns);
         if (at.now_ns < *when_ns)
                 return false;
         *when_ns = 0;
@@ -444,13 +445,13 @@ static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_ro
         }
         next.successes += outcome == LKG_OUTCOME_GOOD;
         if (outcome == LKG_OUTCOME_WANTED && first && seeker->granted) {
-                *due_ns = earlier(*due_ns, seeker->granted_ns + UNUSED_NS);
+                *due_ns = lkg_earlier(*due_ns, seeker->granted_ns + UNUSED_NS);
                 seeker->granted = grant_lasts(seeker, at.now_ns);
         }
         if (outcome == LKG_OUTCOME_TRYING || (outcome == LKG_OUTCOME_WANTED && first && seeker->granted)) {
                 if (!seeker->renew_at_ns)
                         seeker->renew_at_ns = at.now_ns + lkg_jitter(renewal_ns(mine), 20, at.random);
-                *due_ns = earlier(*due_ns, seeker->renew_at_ns);
+                *due_ns = lkg_earlier(*due_ns, seeker->renew_at_ns);
                 if (at.now_ns < seeker->renew_at_ns && !mine->asked)
                         return LKG_SLOT_NOTHING;
                 next = *mine;
@@ -532,7 +533,7 @@ static enum lkg_slot_request take_slot(struct lkg_seeker *seeker, unsigned index
         slot.state = LKG_SLOT_HELD;
         slot.since_ns = slot.renewed_ns = at.wall_ns;
         slot.patience_ns =
-                earlier(seeker->wish.duration_ns, LKG_SLOT_PATIENCE_MAX - LKG_SLOT_PATIENCE_MORE) +
+                lkg_earlier(seeker->wish.duration_ns, LKG_SLOT_PATIENCE_MAX - LKG_SLOT_PATIENCE_MORE) +
                 LKG_SLOT_PATIENCE_MORE;
         *slot.reason = '\0';
         return write_slot(seeker, &slot, /* taking= */ true);
@@ -607,7 +608,7 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
                 if (at.now_ns >= held->seen_ns + silence_ns(held))
                         gone = held;
                 else
-                        *due_ns = earlier(*due_ns, held->seen_ns + silence_ns(held));
+                        *due_ns = lkg_earlier(*due_ns, held->seen_ns + silence_ns(held));
         }
         if (!gone) {
                 seeker->vanished_at_ns = 0;

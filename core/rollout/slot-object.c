@@ -126,12 +126,11 @@ static int take_identifier(const struct texts *in, const char *field, char *ret,
 static int take_number(const struct texts *in, const char *field, unsigned max, unsigned *ret,
                        struct lkg_error *err)
 {
-        const char *text = get_text(in, field);
-        unsigned long value;
+        uint64_t value = 0;
+        const char *text = get_text(in, field), *rest = text ? lkg_digits(text, &value) : NULL;
 
-        if (!text || !*text || strlen(text) > 7 || strspn(text, "0123456789") != strlen(text))
+        if (!rest || *rest)
                 return lkg_refuse_because(err, -EINVAL, NULL, "%s is not a number", field);
-        value = strtoul(text, NULL, 10);
         if (value > max)
                 return lkg_refuse_because(err, -EINVAL, NULL, "%s is larger than %u", field, max);
         *ret = (unsigned)value;

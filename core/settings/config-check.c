@@ -351,14 +351,6 @@ static void check_names(const struct checker *c)
                                 c->report, LKG_ERROR, 3008, &where,
                                 "components: a name has more than %u bytes; it names directories and files",
                                 COMPONENT_NAME_MAX);
-                for (size_t k = 0; k < i; k++) {
-                        if (strcmp(config->components[i].name, config->components[k].name) != 0)
-                                continue;
-                        lkg_report_add(c->report, LKG_ERROR, 3013, &where,
-                                       "components: two components are named %s",
-                                       config->components[i].name);
-                        break;
-                }
         }
 }
 
@@ -394,10 +386,10 @@ void lkg_config_check(const struct lkg_config *config, const struct lkg_value *d
 {
         const struct checker c = { config, doc, report };
 
-        if (!config) {
+        if (doc && lkg_value_type(doc) == LKG_MAP)
                 check_document(&c);
+        if (!config)
                 return;
-        }
         for (size_t i = 0; i < config->n_components; i++)
                 if (!config->components[i].name || !config->components[i].file ||
                     !config->components[i].base || !config->components[i].dropin_dir)

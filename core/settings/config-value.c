@@ -8,13 +8,9 @@
 
 int lkg_config_parse_number(const char *text, uint64_t *ret)
 {
-        char *end;
+        const char *rest = lkg_digits(text, ret);
 
-        if (*text < '0' || *text > '9')
-                return -EINVAL;
-        errno = 0;
-        *ret = strtoull(text, &end, 10);
-        return errno || *end ? -EINVAL : 0;
+        return rest && !*rest ? 0 : -EINVAL;
 }
 
 int lkg_config_parse_bytes(const char *text, uint64_t *ret)
@@ -26,14 +22,10 @@ int lkg_config_parse_bytes(const char *text, uint64_t *ret)
                 { "", 1 },          { "k", 1000 },      { "M", 1000000 },   { "G", 1000000000 },
                 { "Ki", 1u << 10 }, { "Mi", 1u << 20 }, { "Gi", 1u << 30 },
         };
-        char *end;
+        const char *rest = lkg_digits(text, ret);
 
-        if (*text < '0' || *text > '9')
-                return -EINVAL;
-        errno = 0;
-        *ret = strtoull(text, &end, 10);
-        for (size_t i = 0; !errno && i < LKG_ARRAY_SIZE(suffixes); i++)
-                if (strcmp(end, suffixes[i].suffix) == 0)
+        for (size_t i = 0; rest && i < LKG_ARRAY_SIZE(suffixes); i++)
+                if (strcmp(rest, suffixes[i].suffix) == 0)
                         return __builtin_mul_overflow(*ret, suffixes[i].factor, ret) ? -EINVAL : 0;
         return -EINVAL;
 }

@@ -5,7 +5,6 @@
  * These files name programs that run as root (restart hooks) and paths, so they and every directory of their
  * paths must be owned by root and not writable by others; otherwise none of them is used.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -182,17 +181,6 @@ struct lkg_value *lkg_config_merge(const struct lkg_value *doc, const struct lkg
 
 /* ---- drop-ins ---- */
 
-struct dropins {
-        char *names[DROPINS_MAX]; /* sorted, without duplicates */
-        size_t n_names;
-};
-
-static void dropins_deinit(struct dropins *d)
-{
-        for (size_t i = 0; i < d->n_names; i++)
-                free(d->names[i]);
-}
-
 static bool is_dropin(const char *name)
 {
         size_t n = strlen(name);
@@ -200,28 +188,11 @@ static bool is_dropin(const char *name)
         return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".conf") == 0;
 }
 
-static void add_name(struct loader *l, struct dropins *d, const char *directory, const char *name)
+static void list_dropins(struct loader *l, const char *directory, struct lkg_strings *names)
 {
         const struct lkg_where where = { .file = directory };
-        size_t at = 0;
-
-        while (at < d->n_names && strcmp(d->names[at], name) < 0)
-                at++;
-        if (at < d->n_names && strcmp(d->names[at], name) == 0)
-                return;
-        if (d->n_names == DROPINS_MAX) {
-                lkg_report_add(l->report, LKG_ERROR, 3001, &where, "more than %d drop-ins", DROPINS_MAX);
-                return;
-        }
-        memmove(d->names + at + 1, d->names + at, (d->n_names - at) * sizeof(d->names[0]));
-        d->names[at] = lkg_must(strdup(name));
-        d->n_names++;
-}
-
-static void list_dropins(struct loader *l, const char *directory, struct dropins *d)
-{
-        const struct lkg_where where = { .file = directory };
-        DIR *dir = opendir(directory);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = opendir(directory); /* it may be a link */
+        const struct dirent *e;
 
         if (!dir) {
                 if (errno != ENOENT && errno != ENOTDIR)
@@ -229,14 +200,13 @@ static void list_dropins(struct loader *l, const char *directory, struct dropins
                                        strerror(errno));
                 return;
         }
-        for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        while ((e = lkg_dir_next(dir, NULL))) {
                 if (is_dropin(e->d_name))
-                        add_name(l, d, directory, e->d_name);
+                        (void)lkg_need(lkg_strings_add(names, e->d_name, strlen(e->d_name)));
                 else if (e->d_name[0] != '.')
                         lkg_report_add(l->report, LKG_NOTE, 3019, &where,
                                        "%s is not read: a drop-in's name ends in .conf", e->d_name);
         }
-        (void)closedir(dir);
 }
 
 static void add_document(struct loader *l, const char *path, bool may_be_empty)
@@ -273,16 +243,26 @@ static void add_document(struct loader *l, const char *path, bool may_be_empty)
 
 static void add_dropins(struct loader *l, const char *vendor, const char *local)
 {
-        LKG_CLEANUP(dropins_deinit) struct dropins d = { 0 };
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        const struct lkg_where where = { .file = local };
         char path[PATH_MAX];
 
-        list_dropins(l, local, &d);
-        list_dropins(l, vendor, &d);
-        for (size_t i = 0; i < d.n_names; i++) {
-                if (snprintf(path, sizeof(path), "%s/%s", local, d.names[i]) >= (int)sizeof(path))
+        list_dropins(l, local, &names);
+        list_dropins(l, vendor, &names);
+        lkg_strings_sort(&names);
+        if (names.n_items > DROPINS_MAX) {
+                lkg_report_add(l->report, LKG_ERROR, 3001, &where, "more than %d drop-ins", DROPINS_MAX);
+                return;
+        }
+        for (size_t i = 0; i < names.n_items; i++) {
+                const char *name = names.items[i];
+
+                if (i > 0 && strcmp(name, names.items[i - 1]) == 0)
+                        continue; /* in both */
+                if (snprintf(path, sizeof(path), "%s/%s", local, name) >= (int)sizeof(path))
                         continue;
                 if (!lkg_path_exists(AT_FDCWD, path) &&
-                    snprintf(path, sizeof(path), "%s/%s", vendor, d.names[i]) >= (int)sizeof(path))
+                    snprintf(path, sizeof(path), "%s/%s", vendor, name) >= (int)sizeof(path))
                         continue;
                 add_document(l, path,
                              /* may_be_empty= */

@@ -156,21 +156,11 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
 
 /* ---- bad list ---- */
 
-const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d, const struct lkg_config_source *source)
-{
-        return lkg_bad_find(&d->bad, source);
-}
-
 const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256)
 {
         const struct lkg_config_source source = lkg_document_source(sha256);
 
         return lkg_bad_find(&d->bad, &source);
-}
-
-bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256)
-{
-        return lkg_dynamic_bad_document(d, sha256) != NULL;
 }
 
 int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, bool exactly, struct lkg_error *err)

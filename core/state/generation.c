@@ -276,14 +276,3 @@ struct lkg_generation *lkg_generation_unref(struct lkg_generation *generation)
         free(generation);
         return NULL;
 }
-
-void lkg_layer_entry_name(const struct lkg_layer_info *layer, size_t i, char *buf, size_t size)
-{
-        int n = snprintf(buf, size, "%04zu-%s-", i, lkg_layer_role_name(layer->role));
-        size_t at = n < 0 ? 0 : (size_t)n,
-               longest = size - 1 > 200 ? 200 : size - 1; /* NAME_MAX - `.merged.yaml` */
-
-        for (const char *p = layer->name; *p && at < longest; p++)
-                buf[at++] = *p == '/' ? '-' : *p;
-        buf[at] = '\0';
-}

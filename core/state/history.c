@@ -191,11 +191,11 @@ static void scan_record(struct lkg_history *history, const char *component, cons
 
 static int scan(struct lkg_history *history, const char *component, struct lkg_report *report)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(history->dirfd, NULL);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(history->dirfd, ".");
         const struct dirent *entry;
         int r = dir ? 0 : -errno;
 
-        while (r >= 0 && dir && (entry = lkg_store_next(dir, &r)))
+        while (r >= 0 && dir && (entry = lkg_dir_next(dir, &r)))
                 scan_record(history, component, entry->d_name, report);
         return r;
 }
@@ -204,11 +204,10 @@ int lkg_history_open(int state_fd, const char *component, struct lkg_history *re
                      struct lkg_error *err)
 {
         struct lkg_history history = { .dirfd = -EBADF };
-        char path[PATH_MAX];
+        char path[LKG_STORE_PATH];
         int r;
 
-        if (snprintf(path, sizeof(path), "history/%s", component) >= (int)sizeof(path))
-                return lkg_error_set(err, -ENAMETOOLONG, NULL, "history of %s", component);
+        (void)snprintf(path, sizeof(path), "history/%s", component);
         history.dirfd = lkg_store_make_path(state_fd, path, report, err);
         if (history.dirfd < 0)
                 return history.dirfd;

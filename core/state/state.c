@@ -203,11 +203,17 @@ static void settle(struct stored *stored)
                 hold->try_deadline_ns = now + hold->try_duration_ns;
 }
 
-static int component_path(const char *component, char path[static PATH_MAX])
-{
-        int n = snprintf(path, PATH_MAX, "components/%s.json", component);
+/* The configuration limits names of components. */
+struct record_path {
+        char text[LKG_STORE_PATH];
+};
 
-        return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+static struct record_path component_path(const char *component)
+{
+        struct record_path path;
+
+        (void)snprintf(path.text, sizeof(path.text), "components/%s.json", component);
+        return path;
 }
 
 int lkg_state_load_component(const struct lkg_state *state, const char *component,
@@ -216,12 +222,9 @@ int lkg_state_load_component(const struct lkg_state *state, const char *componen
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         struct lkg_error err = { 0 };
         struct stored stored = { .boot = "" };
-        char path[PATH_MAX];
-        int r = component_path(component, path);
+        int r = lkg_record_read(state->fd, component_path(component).text, &doc, &err);
 
         *ret = (struct lkg_component_state){ 0 };
-        if (r >= 0)
-                r = lkg_record_read(state->fd, path, &doc, &err);
         if (r == -ENOMEM || r == -ENOENT)
                 return r == -ENOENT ? 0 : r;
         if (r < 0) {
@@ -244,62 +247,47 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
         uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns(), due = value->hold.try_deadline_ns;
         struct stored stored = { .state = *value,
                                  .deadline_wall_ns = due > now ? wall + (due - now) : wall };
-        char path[PATH_MAX];
-        int r = component_path(component, path);
+        int r;
 
-        if (r >= 0) {
-                lkg_boot_id(stored.boot);
-                memcpy(stored.try_boot, stored.boot, sizeof(stored.try_boot));
-                lkg_record_begin(&json, LKG_JSON_PRETTY, component_rows, &stored);
-                lkg_json_end(&json);
-                r = lkg_json_write_line(&json, &buf);
-        }
+        lkg_boot_id(stored.boot);
+        memcpy(stored.try_boot, stored.boot, sizeof(stored.try_boot));
+        lkg_record_begin(&json, LKG_JSON_PRETTY, component_rows, &stored);
+        lkg_json_end(&json);
+        r = lkg_json_write_line(&json, &buf);
         return r < 0 ? lkg_error_set(err, r, NULL, "state of %s", component)
-                     : save(state, path, buf.data, buf.size, durable, err);
+                     : save(state, component_path(component).text, buf.data, buf.size, durable, err);
 }
 
 /* ---- a copy of a record, for undo ---- */
 
-static int kept_path(const char *component, char path[static PATH_MAX])
+static struct record_path kept_path(const char *component)
 {
-        int n = snprintf(path, PATH_MAX, "components/.%s.kept" LKG_TMP_SUFFIX, component);
+        struct record_path path;
 
-        return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+        (void)snprintf(path.text, sizeof(path.text), "components/.%s.kept" LKG_TMP_SUFFIX, component);
+        return path;
 }
 
 int lkg_state_keep_component(const struct lkg_state *state, const char *component)
 {
-        char path[PATH_MAX], kept[PATH_MAX];
-        int r = component_path(component, path);
+        const struct record_path path = component_path(component), kept = kept_path(component);
 
-        if (r >= 0)
-                r = kept_path(component, kept);
-        if (r < 0)
-                return r;
-        (void)unlinkat(state->fd, kept, 0);
-        return linkat(state->fd, path, state->fd, kept, 0) < 0 ? -errno : 0;
+        (void)unlinkat(state->fd, kept.text, 0);
+        return linkat(state->fd, path.text, state->fd, kept.text, 0) < 0 ? -errno : 0;
 }
 
 int lkg_state_restore_component(const struct lkg_state *state, const char *component)
 {
         LKG_CLEANUP(lkg_closep) int dir = -EBADF;
-        char path[PATH_MAX], kept[PATH_MAX];
-        int r = component_path(component, path);
+        const struct record_path path = component_path(component), kept = kept_path(component);
 
-        if (r >= 0)
-                r = kept_path(component, kept);
-        if (r >= 0 && renameat(state->fd, kept, state->fd, path) < 0)
-                r = -errno;
-        if (r < 0)
-                return r;
+        if (renameat(state->fd, kept.text, state->fd, path.text) < 0)
+                return -errno;
         dir = openat(state->fd, "components", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         return dir < 0 ? -errno : lkg_sync_dir(dir);
 }
 
 void lkg_state_forget_kept(const struct lkg_state *state, const char *component)
 {
-        char kept[PATH_MAX];
-
-        if (kept_path(component, kept) >= 0)
-                (void)unlinkat(state->fd, kept, 0);
+        (void)unlinkat(state->fd, kept_path(component).text, 0);
 }

@@ -239,7 +239,7 @@ static int read_marks(DIR *dir, const char *path, struct lkg_bad_list *list, str
         const struct dirent *entry;
         int r = 0;
 
-        while ((entry = lkg_store_next(dir, &r))) {
+        while ((entry = lkg_dir_next(dir, &r))) {
                 char file[LKG_STORE_PATH];
 
                 (void)lkg_need(LKG_GROW(list->items, list->n_items));
@@ -259,7 +259,7 @@ static int read_marks(DIR *dir, const char *path, struct lkg_bad_list *list, str
 int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list *ret,
                        struct lkg_report *report)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = NULL;
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = NULL;
         LKG_CLEANUP(lkg_bad_list_deinit) struct lkg_bad_list list = { .items = NULL };
         char path[LKG_RELEASE_PATH], file[LKG_DIR_PATH];
         const struct lkg_where where = { .file = file };
@@ -267,7 +267,7 @@ int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list 
 
         lkg_store_release_path(c, LKG_BAD, path);
         (void)snprintf(file, sizeof(file), "%s/%s", c->path, path);
-        dir = lkg_store_list(c->fd, path);
+        dir = lkg_dir_open(c->fd, path);
         if (dir)
                 r = read_marks(dir, file, &list, report);
         else if (errno != ENOENT)
@@ -367,13 +367,13 @@ static int keep_mark(int of_bad, int of_new, const char *name)
 /* To remove several marks atomically, build a list without them; it then replaces the old one. */
 static int keep_others(int of_bad, int of_new, const struct lkg_bad_list *list, const struct which *which)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(of_bad, NULL);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(of_bad, ".");
         const struct dirent *entry;
         int r = 0;
 
         if (!dir)
                 return -errno;
-        while ((entry = lkg_store_next(dir, &r))) {
+        while ((entry = lkg_dir_next(dir, &r))) {
                 const char *name = entry->d_name;
                 const struct lkg_bad *bad = lkg_bad_named(list, name);
 

@@ -178,13 +178,13 @@ static int remove_version(int of_uid, const char *version)
 
 static int collect_uid(int top, const char *uid, const struct keep *keep)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(top, uid);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(top, uid);
         const struct dirent *entry;
         int n = 0, r = 0;
 
         if (!dir)
                 return errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
-        while ((entry = lkg_store_next(dir, &r))) {
+        while ((entry = lkg_dir_next(dir, &r))) {
                 if (!lkg_identifier_ok(entry->d_name) || wanted(keep, uid, entry->d_name))
                         continue;
                 r = remove_version(dirfd(dir), entry->d_name);
@@ -202,13 +202,13 @@ int lkg_store_collect(const struct lkg_store *store, const struct lkg_config_sou
                       struct lkg_error *err)
 {
         const struct keep wish = { keep, n_keep };
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(store->fd, LKG_CHECKPOINTS);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(store->fd, LKG_CHECKPOINTS);
         const struct dirent *entry;
         int n = 0, r = 0;
 
         if (!dir)
                 return errno == ENOENT ? 0 : lkg_error_set(err, -errno, NULL, "open " LKG_CHECKPOINTS);
-        while ((entry = lkg_store_next(dir, &r))) {
+        while ((entry = lkg_dir_next(dir, &r))) {
                 if (!lkg_identifier_ok(entry->d_name))
                         continue;
                 r = collect_uid(dirfd(dir), entry->d_name, &wish);
@@ -224,11 +224,10 @@ int lkg_store_collect(const struct lkg_store *store, const struct lkg_config_sou
 /* Errors are ignored: the next document tries again. */
 static void drop_documents(int of_documents, const char *keep, const char *also_keep)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(of_documents, NULL);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(of_documents, ".");
         const struct dirent *entry;
-        int r;
 
-        while (dir && (entry = lkg_store_next(dir, &r)))
+        while (dir && (entry = lkg_dir_next(dir, NULL)))
                 if (lkg_is_sha256(entry->d_name) && strcmp(entry->d_name, keep) != 0 &&
                     (!also_keep || strcmp(entry->d_name, also_keep) != 0))
                         (void)unlinkat(of_documents, entry->d_name, 0);

@@ -58,12 +58,11 @@ static int compare_used(const void *a, const void *b)
 /* Most recently used first. Return: their number. */
 static size_t list_used(int releases, struct used ret[static RELEASES_SEEN])
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(releases, NULL);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(releases, ".");
         const struct dirent *entry;
         size_t n = 0;
-        int r;
 
-        while (dir && n < RELEASES_SEEN && (entry = lkg_store_next(dir, &r))) {
+        while (dir && n < RELEASES_SEEN && (entry = lkg_dir_next(dir, NULL))) {
                 size_t size = strlen(entry->d_name);
                 struct stat st;
 

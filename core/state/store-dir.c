@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories of the store: create, list, remove; put foreign files aside. */
+/* Directories of the store: create, remove; put foreign files aside. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -9,34 +9,12 @@
 
 #include "store-internal.h"
 
-DIR *lkg_store_list(int parent, const char *name)
-{
-        int fd = openat(parent, name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-        if (!dir)
-                (void)lkg_close(fd);
-        return dir;
-}
-
-const struct dirent *lkg_store_next(DIR *dir, int *ret_error)
-{
-        const struct dirent *entry;
-
-        do {
-                errno = 0;
-                entry = readdir(dir);
-        } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
-        *ret_error = entry ? 0 : -errno;
-        return entry;
-}
-
 static int empty_dir(DIR *dir, unsigned depth)
 {
         const struct dirent *entry;
         int r = 0;
 
-        while ((entry = lkg_store_next(dir, &r))) {
+        while ((entry = lkg_dir_next(dir, &r))) {
                 if (unlinkat(dirfd(dir), entry->d_name, 0) == 0 || errno == ENOENT)
                         continue;
                 if (errno != EISDIR || depth == 0)
@@ -50,7 +28,7 @@ static int empty_dir(DIR *dir, unsigned depth)
 
 int lkg_store_remove_dir(int parent, const char *name, unsigned depth)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(parent, name);
         int r = dir ? empty_dir(dir, depth) : -errno;
 
         if (r < 0)

@@ -2,9 +2,8 @@
 /* Shared by the files of the store only. */
 #pragma once
 
-#include <dirent.h>
-
 #include <lkg/documents.h>
+#include <lkg/file.h>
 #include <lkg/text.h>
 #include <lkg/store.h>
 
@@ -31,17 +30,6 @@
  * Return: descriptor; -errno.
  */
 int lkg_store_make_path(int top, const char *path, struct lkg_report *report, struct lkg_error *err);
-
-/** lkg_store_list() - open @parent, or its directory @name, for listing; never through a symlink. NULL: see errno. */
-DIR *lkg_store_list(int parent, const char *name);
-static inline void lkg_closedirp(DIR **dir)
-{
-        if (*dir)
-                (void)closedir(*dir);
-        *dir = NULL;
-}
-/** lkg_store_next() - the next entry except `.` and `..`; NULL: the end, or @ret_error is -errno. */
-const struct dirent *lkg_store_next(DIR *dir, int *ret_error);
 
 /**
  * lkg_store_put_aside() - keep a damaged record as `<name>.damaged`, before a new one is written.

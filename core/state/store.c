@@ -124,11 +124,10 @@ static int take_lock(int fd, bool *ret_read_only, struct lkg_error *err)
 /* Errors are ignored: leftovers are never read, and are removed the next time. */
 static void sweep(int parent, const char *name, unsigned depth)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(parent, name);
         const struct dirent *entry;
-        int r;
 
-        while (dir && (entry = lkg_store_next(dir, &r))) {
+        while (dir && (entry = lkg_dir_next(dir, NULL))) {
                 if (!lkg_is_tmp_name(entry->d_name)) {
                         if (depth > 0 && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
                                 sweep(dirfd(dir), entry->d_name, depth - 1);

@@ -12,7 +12,6 @@
  *
  * Usage, by lkgfsd only: lkgfs-notify --root-fd N --shared-fd N --supervisor-fd N
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/capability.h>
@@ -103,21 +102,13 @@ static void let_go(int dir, const char *name)
 /* The inodes of older generations that are still in use. */
 static void touch_doors(void)
 {
-        int dir = openat(root, DOOR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *stream = dir < 0 ? NULL : fdopendir(dir);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(root, DOOR);
         const struct dirent *d;
 
-        if (!stream) {
-                lkg_close(dir);
-                return;
+        while (dir && (d = lkg_dir_next(dir, NULL))) {
+                touch(dirfd(dir), d->d_name);
+                let_go(dirfd(dir), d->d_name);
         }
-        while ((d = readdir(stream))) {
-                if (d->d_name[0] == '.')
-                        continue;
-                touch(dir, d->d_name);
-                let_go(dir, d->d_name);
-        }
-        (void)closedir(stream);
 }
 
 /* A compromised file server can change this memory at any time. */

@@ -8,7 +8,6 @@
  * the descriptor or the snapshot. It is made when reading begins, and made again at its offset after others
  * have evicted it; a user with many streams evicts their own first.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 
@@ -205,25 +204,19 @@ static int add_asked(struct listing *listing, const char *dir)
 /* A name of the real root is shown unless the publication has that name or hides it. */
 static int add_real(struct listing *listing, const struct lkg_publication *publication)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(server.source, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+        LKG_CLEANUP(lkg_dir_closep) DIR *stream = lkg_dir_open(server.source, ".");
         const struct dirent *d;
         int r = 0;
 
         if (!stream)
                 return -errno;
-        fd = -EBADF; /* closed with the stream */
-        while (r == 0 && (errno = 0, d = readdir(stream))) {
-                if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
-                    lkg_publication_hides(publication, d->d_name) ||
+        while (r == 0 && (d = lkg_dir_next(stream, &r))) {
+                if (lkg_publication_hides(publication, d->d_name) ||
                     lkg_publication_find(publication, d->d_name) ||
                     lkg_publication_rule(publication, LKG_RULE_ALIAS, d->d_name))
                         continue;
                 r = add_item(listing, d->d_name, offset_of(d->d_name), d->d_ino, DTTOIF(d->d_type));
         }
-        if (r == 0 && errno != 0)
-                r = -errno;
-        (void)closedir(stream);
         for (size_t i = 0; i < publication->n_rules && r == 0; i++) {
                 const struct lkg_rule *rule = &publication->rules[i];
                 struct stat st;

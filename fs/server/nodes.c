@@ -17,7 +17,6 @@
  *
  * A node made in bad/ has neither inode nor content; simultaneous opens of the same name share it.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/resource.h>
@@ -990,14 +989,10 @@ void lkg_node_attributes(const struct lkg_node *node, struct stat *ret)
 /* Pins of nodes that a dead server was about to create or drop. */
 static void sweep_pins(void)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(server.pinned, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(server.pinned, ".");
         const struct dirent *d;
 
-        if (!dir)
-                return;
-        fd = -EBADF; /* closed with the stream */
-        while ((d = readdir(dir))) {
+        while (dir && (d = lkg_dir_next(dir, NULL))) {
                 const struct lkg_node *node;
                 char *end;
                 uint64_t id = strtoull(d->d_name, &end, 16);
@@ -1008,5 +1003,4 @@ static void sweep_pins(void)
                 if (!node || atomic_load(&node->kind) != LKG_NODE_CONTENT)
                         (void)unlinkat(server.pinned, d->d_name, 0);
         }
-        (void)closedir(dir);
 }

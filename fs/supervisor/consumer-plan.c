@@ -115,11 +115,9 @@ void lkg_plan_format(const struct lkg_plan *plan, const char *boot_id, struct lk
 
 static bool parse_number(const char *text, uint64_t *ret)
 {
-        char *end;
+        const char *rest = lkg_digits(text, ret);
 
-        errno = 0;
-        *ret = strtoull(text, &end, 10);
-        return errno == 0 && end != text && *end == '\0' && *text >= '0' && *text <= '9';
+        return rest && !*rest;
 }
 
 static void parse_line(const char *key, uint64_t n, uint64_t now_ns, struct lkg_plan *plan)

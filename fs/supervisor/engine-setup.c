@@ -3,7 +3,6 @@
  * Sets up the process that becomes an engine: its own mount namespace in which the view does not exist, with
  * its directories as separate mounts; and the user that it runs as, to whom the directories belong.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -244,23 +243,19 @@ static void walk_entry(struct owner_walk *w, int dirfd, const char *name, unsign
 /* @dirfd may be an O_PATH descriptor. */
 static void walk_directory(struct owner_walk *w, int dirfd, unsigned depth)
 {
-        int copy = depth < DEPTH_MAX ? openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = depth < DEPTH_MAX ? lkg_dir_open(dirfd, ".") : NULL;
         const struct dirent *entry;
 
         if (!dir) {
                 failed(w, depth < DEPTH_MAX ? -errno : -ELOOP);
-                (void)lkg_close(copy);
                 return;
         }
-        while (w->n_left > 0 && (entry = readdir(dir))) {
-                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-                    (depth == 0 && stays_ours(entry->d_name)))
+        while (w->n_left > 0 && (entry = lkg_dir_next(dir, NULL))) {
+                if (depth == 0 && stays_ours(entry->d_name))
                         continue;
                 w->n_left--;
                 walk_entry(w, dirfd, entry->d_name, depth);
         }
-        (void)closedir(dir);
 }
 
 /* ---- all ---- */

@@ -3,7 +3,6 @@
  * Checks before anything is changed, each with its own message and exit code; then the directories, and the
  * locks that give one lkgfsd exclusive use of a mount point and a state directory.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -197,26 +196,20 @@ static int resolve_source(struct lkg_supervisor *s, struct lkg_error *err)
 /* The first entry that belongs neither to root nor to the engine. Return: 1 with @name; 0: none; -errno. */
 static int foreign_entry(int fd, const struct lkg_settings *settings, char name[static NAME_MAX + 1])
 {
-        int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(fd, ".");
         const struct dirent *entry;
         struct stat st;
 
-        if (!dir) {
-                r = -errno;
-                lkg_close(copy);
-                return r;
-        }
-        while (r == 0 && (entry = readdir(dir))) {
-                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-                    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        if (!dir)
+                return -errno;
+        while ((entry = lkg_dir_next(dir, NULL))) {
+                if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
                     lkg_engine_owns(fd, st.st_uid, settings))
                         continue;
                 (void)snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
-                r = 1;
+                return 1;
         }
-        (void)closedir(dir);
-        return r;
+        return 0;
 }
 
 /*
@@ -545,19 +538,12 @@ int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err)
  */
 static void empty_directory(int dirfd, unsigned depth)
 {
-        int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-        struct dirent *entry;
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(dirfd, ".");
+        const struct dirent *entry;
 
-        if (!dir) {
-                lkg_close(fd);
-                return;
-        }
-        while ((entry = readdir(dir))) {
+        while (dir && (entry = lkg_dir_next(dir, NULL))) {
                 int child;
 
-                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-                        continue;
                 if (unlinkat(dirfd, entry->d_name, 0) == 0 || (errno != EISDIR && errno != EPERM))
                         continue;
                 child = openat(dirfd, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -566,7 +552,6 @@ static void empty_directory(int dirfd, unsigned depth)
                 lkg_close(child);
                 (void)unlinkat(dirfd, entry->d_name, AT_REMOVEDIR);
         }
-        (void)closedir(dir);
 }
 
 void lkg_preflight_cleanup(struct lkg_supervisor *s)

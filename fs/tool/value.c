@@ -147,19 +147,14 @@ void lkg_tool_sort(struct lkg_strings *names)
 
 int lkg_tool_names(int dirfd, const char *path, unsigned char type, struct lkg_strings *ret)
 {
-        int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        LKG_CLEANUP(lkg_dir_closep) DIR *dir = lkg_dir_open(dirfd, path);
+        const struct dirent *e;
 
-        if (!dir) {
-                r = -errno;
-                (void)lkg_close(fd);
-                return lkg_need(r);
-        }
-        for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-                    (type == DT_UNKNOWN || e->d_type == type || e->d_type == DT_UNKNOWN))
+        if (!dir)
+                return lkg_need(-errno);
+        while ((e = lkg_dir_next(dir, NULL)))
+                if (type == DT_UNKNOWN || e->d_type == type || e->d_type == DT_UNKNOWN)
                         lkg_tool_add_word(ret, e->d_name);
-        (void)closedir(dir);
         lkg_tool_sort(ret);
         return 0;
 }

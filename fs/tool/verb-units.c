@@ -344,18 +344,15 @@ static int wait_for(const struct wait *wait, uint64_t wanted)
 
 static int parse_words(const struct lkg_tool *tool, uint64_t *ret)
 {
-        char *end = NULL;
+        const char *rest;
 
         *ret = 0;
         if (tool->n_words == 0)
                 return 0;
         if (tool->n_words != 2 || strcmp(tool->words[0], "generation") != 0)
                 return -EINVAL;
-        errno = 0;
-        if (tool->words[1][0] < '0' || tool->words[1][0] > '9')
-                return -EINVAL;
-        *ret = strtoull(tool->words[1], &end, 10);
-        return errno || *end || *ret == 0 ? -EINVAL : 0;
+        rest = lkg_digits(tool->words[1], ret);
+        return rest && !*rest && *ret > 0 ? 0 : -EINVAL;
 }
 
 int lkg_verb_wait(const struct lkg_tool *tool)

@@ -69,6 +69,16 @@ static inline void lkg_closep(int *fd)
         *fd = lkg_close(*fd);
 }
 
+/** lkg_earlier(), lkg_later() - the smaller and the larger one, of two times mostly. */
+static inline uint64_t lkg_earlier(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+static inline uint64_t lkg_later(uint64_t a, uint64_t b)
+{
+        return a > b ? a : b;
+}
+
 /** lkg_boottime_ns() - absolute CLOCK_BOOTTIME in nanoseconds; the one clock for deadlines. */
 uint64_t lkg_boottime_ns(void);
 

@@ -213,9 +213,6 @@ struct lkg_informer *lkg_informer_free(struct lkg_informer *informer);
  */
 void lkg_informer_fetch(struct lkg_informer *informer, bool anew);
 
-/** lkg_informer_is() - does it follow that object? */
-bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resource *resource);
-
 struct lkg_informer_look {
         enum lkg_informer_mode mode;
         enum lkg_api_status status; /* of the last answer */
@@ -248,6 +245,16 @@ struct lkg_watch_event {
         enum lkg_event_type type;
         const struct lkg_value *object; /* a map */
 };
+
+#define LKG_WATCH_IDLE_NS  (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
+#define LKG_WATCH_SHORT_NS LKG_NSEC_PER_SEC         /* one that ends earlier is suspicious */
+/* balancers end connections that are quiet for longer, mostly 30 s to some minutes */
+#define LKG_WATCH_QUIET_NS (10 * LKG_NSEC_PER_SEC)
+/** lkg_watch_seconds() - for how long it is asked for: uniform in [300,600), as client-go's reflector does. */
+static inline unsigned lkg_watch_seconds(uint32_t random)
+{
+        return 300u + (unsigned)((UINT64_C(300) * random) >> 32);
+}
 
 struct lkg_watch_stream {
         struct lkg_buf line;

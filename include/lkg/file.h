@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include <lkg/base.h>
@@ -199,6 +200,20 @@ int lkg_clear_name(int dirfd, const char *name);
  * bytes?
  */
 bool lkg_bare_name_ok(const char *name);
+
+/**
+ * lkg_dir_open() - open @name of @dirfd, which may be an O_PATH descriptor, to list what is in it; never through a symlink. "." = @dirfd itself
+ * Return: NULL: see errno.
+ */
+DIR *lkg_dir_open(int dirfd, const char *name);
+/** lkg_dir_next() - the next entry except `.` and `..`. NULL: the end, or @ret_error, which may be NULL, is -errno. */
+const struct dirent *lkg_dir_next(DIR *dir, int *ret_error);
+static inline void lkg_dir_closep(DIR **dir)
+{
+        if (*dir)
+                (void)closedir(*dir);
+        *dir = NULL;
+}
 
 /** lkg_mkdir_p() - create @path and its parents with @mode; an existing directory is fine. */
 int lkg_mkdir_p(int dirfd, const char *path, mode_t mode, struct lkg_error *err);

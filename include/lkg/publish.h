@@ -13,12 +13,9 @@
  */
 
 struct lkg_manifest_rules {
-        struct lkg_rule *items;
+        struct lkg_rule *items; /* their texts are their own */
         size_t n_items;
-        char **texts; /* owns the strings */
-        size_t n_texts;
         size_t n_fixed; /* items that follow from the configuration; the ways come after them */
-        size_t n_fixed_texts;
 };
 
 #define LKG_WAYS_MAX 1024u /* names that links lead to; changes of further ones are found by inotify */

@@ -249,7 +249,8 @@ void lkg_seeker_removed(struct lkg_seeker *seeker, const char *hash, unsigned in
 void lkg_seeker_forget(struct lkg_seeker *seeker);
 /** lkg_seeker_lost_contact() - nothing that other nodes do is heard any more. */
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker);
-/** lkg_seeker_watch_refused(), _watch_open() - the API server does not allow a watch (403); it does. */
+/** lkg_seeker_watch_lost(), _watch_refused(), _watch_open() - it broke off; the API server does not allow a watch (403); it does. */
+void lkg_seeker_watch_lost(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void lkg_seeker_watch_open(struct lkg_seeker *seeker);
 /** lkg_seeker_answered() - to CREATE, UPDATE, or a LIST that failed. @written: DONE: the object as it is now; NULL = not known */

@@ -328,11 +328,7 @@ struct lkg_watch {
 int lkg_watch_open(struct lkg_watch *ret, int source_fd, const char *source_path, struct lkg_error *err);
 void lkg_watch_deinit(struct lkg_watch *watch);
 
-/*
- * The set of wanted directories: begin, add every directory of every stack, end. Unchanged ones keep their
- * watch.
- */
-void lkg_watch_begin(struct lkg_watch *watch);
+/* The set of wanted directories: add every directory of every stack, end. Unchanged ones keep their watch. */
 void lkg_watch_add(struct lkg_watch *watch, const struct lkg_stack_watch *wanted);
 /**
  * lkg_watch_end() - remove the watches of directories that were not added again.
@@ -358,8 +354,8 @@ void lkg_touched_deinit(struct lkg_touched *touched);
 /** lkg_watch_settle() - the file at @path (absolute, or relative to the source directory) is complete. */
 void lkg_watch_settle(struct lkg_watch *watch, const char *path);
 
-/** lkg_watch_unsettled() - lkg_unsettled_fn for the stacks; @userdata is the watch. */
-bool lkg_watch_unsettled(const char *path, void *userdata);
+/** lkg_watch_unsettled() - is the file being written, as far as its writers can be seen? */
+bool lkg_watch_unsettled(const struct lkg_watch *watch, const char *path);
 
 /** lkg_watch_deadline() - when lkg_watch_tick() must be called; UINT64_MAX = never. */
 uint64_t lkg_watch_deadline(const struct lkg_watch *watch);

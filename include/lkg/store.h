@@ -343,9 +343,6 @@ static inline const char *lkg_local_word(bool has_base)
         return has_base ? "init" : "default";
 }
 
-/** lkg_layer_entry_name() - `NNNN-<role>-<name>` of layer @i, slashes replaced, short enough for a suffix. */
-void lkg_layer_entry_name(const struct lkg_layer_info *layer, size_t i, char *buf, size_t size);
-
 /* ---- history ---- */
 
 /*
@@ -472,12 +469,7 @@ struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d);
 int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const char *guess,
                             struct lkg_report *report, struct lkg_error *err);
 
-/** lkg_dynamic_is_bad() - the mark of @source, or NULL. */
-const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
-                                         const struct lkg_config_source *source);
-/** lkg_dynamic_is_bad_document() - is the document with this digest marked bad (trial.scope all)? */
-bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
-/** lkg_dynamic_bad_document() - the mark of the document with this digest, or NULL. */
+/** lkg_dynamic_bad_document() - the mark of the document with this digest (trial.scope all), or NULL. */
 const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256);
 
 /**

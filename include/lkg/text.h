@@ -109,6 +109,12 @@ char *lkg_vformat(const char *fmt, va_list ap) LKG_PRINTF(1, 0);
 char *lkg_format(const char *fmt, ...) LKG_PRINTF(1, 2);
 char *lkg_copy(const char *text);
 
+/**
+ * lkg_digits() - the number that decimal digits at the start of @text say: no blanks, no sign.
+ * Return: what follows them; NULL: there are none, or too many for 64 bits.
+ */
+const char *lkg_digits(const char *text, uint64_t *ret);
+
 /** lkg_escape() - append @text, with bytes up to @max_control, 0x7f and '%' as %XX. */
 void lkg_escape(struct lkg_buf *buf, const char *text, unsigned char max_control);
 /** lkg_unescape() - in place. Return: 0; -EBADMSG: an invalid escape, or an escaped NUL. */
@@ -282,6 +288,8 @@ int lkg_strings_parse(const char *data, size_t size, struct lkg_strings *ret);
 int lkg_strings_copy(const struct lkg_strings *strings, struct lkg_strings *ret);
 
 bool lkg_strings_equal(const struct lkg_strings *a, const struct lkg_strings *b);
+/** lkg_strings_sort() - by their bytes. */
+void lkg_strings_sort(struct lkg_strings *strings);
 void lkg_strings_deinit(struct lkg_strings *strings);
 
 /* ---- environment ---- */

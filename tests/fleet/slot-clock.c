@@ -56,6 +56,13 @@ void __wrap_lkg_seeker_put_listed(struct lkg_seeker *seeker, const struct lkg_ro
         __real_lkg_seeker_put_listed(seeker, slot, now_ns * slot_clock.lapse);
 }
 
+void __real_lkg_seeker_watch_lost(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
+void __wrap_lkg_seeker_watch_lost(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
+void __wrap_lkg_seeker_watch_lost(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
+{
+        __real_lkg_seeker_watch_lost(seeker, other(seeker, at));
+}
+
 void __real_lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void __wrap_lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void __wrap_lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at)

@@ -251,13 +251,6 @@ void lkg_informer_fetch(struct lkg_informer *informer, bool anew)
         informer->n_anew += anew;
 }
 
-bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resource *resource)
-{
-        return strcmp(informer->ns, resource->ns ? resource->ns : "") == 0 &&
-               strcmp(informer->name, resource->name) == 0 &&
-               strcmp(informer->options.resource.plural, resource->plural) == 0;
-}
-
 struct lkg_informer_look lkg_informer_look(const struct lkg_informer *i)
 {
         return (struct lkg_informer_look){

@@ -40,7 +40,6 @@ static int setup(void **state)
         p->fd = open(p->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
         assert_true(p->fd >= 0);
         assert_int_equal(lkg_watch_open(&p->watch, p->fd, p->top, &err), 0);
-        lkg_watch_begin(&p->watch);
         want(p, "");
         want(p, "d");
         assert_true(lkg_watch_end(&p->watch));
@@ -61,7 +60,7 @@ static int teardown(void **state)
 
 static bool unsettled(struct place *p, const char *name)
 {
-        return lkg_watch_unsettled(at(p, name), &p->watch);
+        return lkg_watch_unsettled(&p->watch, at(p, name));
 }
 
 static int create(struct place *p, const char *name)
@@ -167,14 +166,12 @@ TEST_WITH(test_replaced_directory_is_watched_again, setup, teardown)
         assert_int_equal(rename(old, at(p, "old")), 0);
         assert_int_equal(mkdir(at(p, "d"), 0755), 0);
         assert_true(lkg_watch_drain(&p->watch, T0));
-        lkg_watch_begin(&p->watch);
         want(p, "");
         want(p, "d");
         assert_true(lkg_watch_end(&p->watch)); /* new: look again */
         fd = create(p, "d/a.conf");
         lkg_close(fd);
         assert_true(lkg_watch_drain(&p->watch, T0));
-        lkg_watch_begin(&p->watch);
         want(p, "");
         want(p, "d");
         assert_false(lkg_watch_end(&p->watch));
@@ -185,7 +182,6 @@ TEST_WITH(test_unwanted_directory_is_quiet, setup, teardown)
         struct place *p = *state;
         int fd;
 
-        lkg_watch_begin(&p->watch);
         want(p, "");
         assert_false(lkg_watch_end(&p->watch));
         assert_int_equal(p->watch.dirs.n, 1);
@@ -201,7 +197,6 @@ TEST_WITH(test_poll_is_wanted_where_inotify_is_blind, setup, teardown)
         struct lkg_stack_watch w = { .path = p->top, .poll_only = true };
 
         assert_false(p->watch.poll);
-        lkg_watch_begin(&p->watch);
         lkg_watch_add(&p->watch, &w);
         (void)lkg_watch_end(&p->watch);
         assert_true(p->watch.poll);
@@ -216,7 +211,6 @@ TEST_WITH(test_other_names_are_quiet, setup, teardown)
         struct lkg_stack_watch two = { .path = p->top, .names = names + 1, .n_names = 1 };
         struct lkg_touched touched;
 
-        lkg_watch_begin(&p->watch);
         lkg_watch_add(&p->watch, &one);
         lkg_watch_add(&p->watch, &two); /* of another component */
         want(p, "d");

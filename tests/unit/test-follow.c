@@ -54,7 +54,7 @@ static uint64_t next_request(void)
 {
         struct lkg_follow copy = follow;
 
-        copy.byte_ns = UINT64_MAX - LKG_FOLLOW_IDLE_NS;
+        copy.byte_ns = UINT64_MAX - LKG_WATCH_IDLE_NS;
         copy.half_ns = 0;
         return lkg_follow_due(&copy);
 }

@@ -305,16 +305,3 @@ TEST_WITH(test_whoever_waits_on_this_machine_goes_first, NULL, end)
         assert_int_equal(n_gets, 1);
         (void)sd_event_source_disable_unref(local);
 }
-
-TEST_WITH(test_knows_what_it_follows, NULL, end)
-{
-        struct lkg_resource resource = { "v1", "configmaps", "ConfigMap", "kube-system", "c" };
-
-        step_steps(NULL, NULL);
-        assert_true(lkg_informer_is(informer, &resource));
-        resource.ns = NULL;
-        assert_false(lkg_informer_is(informer, &resource));
-        resource.ns = "kube-system";
-        resource.name = "d";
-        assert_false(lkg_informer_is(informer, &resource));
-}

@@ -384,6 +384,25 @@ TEST(test_a_permission_to_watch_is_missing)
         lkg_seeker_deinit(&node.seeker);
 }
 
+/* A list that succeeds is no sign that the watch will. */
+TEST(test_a_watch_that_is_lost_again_and_again_waits_longer)
+{
+        struct node node;
+        uint64_t due, ns = S, before = 0;
+
+        begin(&node);
+        for (unsigned n = 1; n <= 5; n++) {
+                list(&node, NULL, 0, ns);
+                lkg_seeker_watch_lost(&node.seeker, at(ns));
+                assert_int_equal(verdict(&node), LKG_SLOT_SILENT);
+                assert_int_equal(lkg_seeker_next(&node.seeker, at(ns), &due), LKG_SLOT_NOTHING);
+                assert_true(due - ns > before);
+                before = due - ns;
+                ns = due;
+        }
+        lkg_seeker_deinit(&node.seeker);
+}
+
 /* It would be taken for vanished, and the rollout would halt. */
 TEST(test_a_holder_that_is_refused_goes_on_asking)
 {
