@@ -293,15 +293,13 @@ void lkg_escape(struct lkg_buf *buf, const char *text, unsigned char max_control
         lkg_buf_append(buf, start, (size_t)(p - start));
 }
 
-static int hex_digit(char c)
+int lkg_hex_digit(char c)
 {
         if (c >= '0' && c <= '9')
                 return c - '0';
         if (c >= 'A' && c <= 'F')
                 return c - 'A' + 10;
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        return -1;
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 int lkg_unescape(char *text)
@@ -313,8 +311,8 @@ int lkg_unescape(char *text)
                         *to++ = *from;
                         continue;
                 }
-                int high = hex_digit(from[1]);
-                int low = high < 0 ? -1 : hex_digit(from[2]);
+                int high = lkg_hex_digit(from[1]);
+                int low = high < 0 ? -1 : lkg_hex_digit(from[2]);
 
                 if (low < 0 || (high == 0 && low == 0))
                         return -EBADMSG;

@@ -114,15 +114,11 @@ static int hex4(const char *p, const char *end, uint32_t *ret)
         if (end - p < 4)
                 return -1;
         for (int i = 0; i < 4; i++) {
-                char c = p[i];
+                int digit = lkg_hex_digit(p[i]);
 
-                n <<= 4;
-                if (c >= '0' && c <= '9')
-                        n |= (uint32_t)(c - '0');
-                else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-                        n |= (uint32_t)((c | 0x20) - 'a' + 10);
-                else
+                if (digit < 0)
                         return -1;
+                n = n << 4 | (uint32_t)digit;
         }
         *ret = n;
         return 0;

@@ -97,17 +97,6 @@ static bool from_words(const char *text, size_t size, struct lkg_scalar *ret)
         return false;
 }
 
-static int digit_value(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return 99;
-}
-
 static bool digits_to_u64(const char *p, unsigned base, uint64_t *ret)
 {
         uint64_t n = 0;
@@ -115,7 +104,7 @@ static bool digits_to_u64(const char *p, unsigned base, uint64_t *ret)
         if (*p == '\0')
                 return false;
         for (; *p; p++) {
-                unsigned d = (unsigned)digit_value(*p);
+                unsigned d = (unsigned)lkg_hex_digit(*p); /* what is none is larger than any base */
 
                 if (d >= base || __builtin_mul_overflow(n, (uint64_t)base, &n) ||
                     __builtin_add_overflow(n, (uint64_t)d, &n))

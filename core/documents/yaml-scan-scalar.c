@@ -173,11 +173,6 @@ static void put_character(struct lkg_buf *buf, uint32_t c)
         lkg_buf_append(buf, bytes, lkg_utf8_encode(c, bytes));
 }
 
-static uint32_t hex_value(char c)
-{
-        return c <= '9' ? (uint32_t)(c - '0') : (uint32_t)((c | 0x20) - 'a' + 10);
-}
-
 /* After `\x`, `\u` or `\U`. */
 static int code_escape(struct lkg_yaml_scan *s, struct lkg_yaml_mark start, unsigned n_digits)
 {
@@ -187,7 +182,7 @@ static int code_escape(struct lkg_yaml_scan *s, struct lkg_yaml_mark start, unsi
         for (unsigned i = 0; i < n_digits; i++) {
                 if (!lkg_yaml_is(s->p + i, LKG_YC_HEX))
                         return lkg_yaml_fail(s, context, start, "did not find expected hexdecimal number");
-                c = c << 4 | hex_value(s->p[i]);
+                c = c << 4 | (uint32_t)lkg_hex_digit(s->p[i]);
         }
         if ((c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
                 return lkg_yaml_fail(s, context, start, "found invalid Unicode character escape code");

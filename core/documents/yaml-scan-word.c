@@ -58,7 +58,7 @@ static unsigned octet_of(const char *p)
         unsigned n = 0;
 
         for (int i = 1; i <= 2; i++)
-                n = n << 4 | (unsigned)(p[i] <= '9' ? p[i] - '0' : (p[i] | 0x20) - 'a' + 10);
+                n = n << 4 | (unsigned)lkg_hex_digit(p[i]);
         return n;
 }
 

@@ -28,7 +28,7 @@
 #include "engine.h"
 
 struct arguments {
-        const char *config, *mountpoint, *source_path, *hostname;
+        const char *config, *mountpoint, *source_path;
         int listen_fd, supervisor_fd, source_fd, runtime_fd, state_fd;
         struct lkg_account account;
         bool check, exec_credential, any_owner;
@@ -38,7 +38,6 @@ enum option_id {
         OPT_CONFIG = 256,
         OPT_MOUNTPOINT,
         OPT_SOURCE_PATH,
-        OPT_HOSTNAME,
         OPT_LISTEN_FD,
         OPT_SUPERVISOR_FD,
         OPT_SOURCE_FD,
@@ -56,7 +55,6 @@ static const struct option options[] = {
         { "config", required_argument, NULL, OPT_CONFIG },
         { "mountpoint", required_argument, NULL, OPT_MOUNTPOINT },
         { "source-path", required_argument, NULL, OPT_SOURCE_PATH },
-        { "hostname", required_argument, NULL, OPT_HOSTNAME },
         { "listen-fd", required_argument, NULL, OPT_LISTEN_FD },
         { "supervisor-fd", required_argument, NULL, OPT_SUPERVISOR_FD },
         { "source-fd", required_argument, NULL, OPT_SOURCE_FD },
@@ -131,8 +129,6 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
                         a->mountpoint = optarg;
                 else if (option == OPT_SOURCE_PATH)
                         a->source_path = optarg;
-                else if (option == OPT_HOSTNAME)
-                        a->hostname = optarg;
                 else if (option == OPT_CHECK)
                         a->check = true;
                 else if (option == OPT_EXEC_CREDENTIAL)

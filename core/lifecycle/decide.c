@@ -2,6 +2,12 @@
 /* Pure decisions about candidates and holds: see lkg/lifecycle.h. */
 #include <lkg/lifecycle.h>
 
+const char *const lkg_try_phase_names[_LKG_TRY_PHASE_MAX + 1] = {
+        [LKG_TRY_NONE] = "none",
+        [LKG_TRY_ARMED] = "armed",
+        [LKG_TRY_RUNNING] = "running",
+};
+
 const char *lkg_hold_mode_name(enum lkg_hold_mode mode)
 {
         static const char *const names[_LKG_HOLD_MODE_MAX] = {

@@ -79,11 +79,6 @@ void lkg_status_render_hold(const struct lkg_status_context *x, struct lkg_buf *
                 [LKG_HOLD_ROLLBACK] = "rollback",
                 [LKG_HOLD_TRY_EXPIRED] = "try-expired",
         };
-        static const char *const phases[_LKG_TRY_PHASE_MAX] = {
-                [LKG_TRY_NONE] = "none",
-                [LKG_TRY_ARMED] = "armed",
-                [LKG_TRY_RUNNING] = "running",
-        };
         const struct lkg_component *c = x->component;
         const struct lkg_hold *hold = &c->state.hold;
         const char *waiting = lkg_component_waiting(c);
@@ -95,7 +90,7 @@ void lkg_status_render_hold(const struct lkg_status_context *x, struct lkg_buf *
                 put(buf, "generation", "%" PRIu64, hold->generation);
         put_holder(buf, &c->state.held_by);
         put(buf, "newer", "%s", lkg_component_verdict(c) == LKG_WAIT ? "waits" : "none");
-        put(buf, "try", "%s", phases[hold->try_phase]);
+        put(buf, "try", "%s", lkg_try_phase_names[hold->try_phase]);
         put_time(buf, "until", hold->try_phase == LKG_TRY_RUNNING ? lkg_component_try_deadline(c) : 0);
         put_foreign(buf, "rollout", waiting ? waiting : "");
 }

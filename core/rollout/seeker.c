@@ -361,10 +361,8 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
                 seeker->not_before_ns = at.now_ns + wait_ns;
                 forgive_silence(seeker); /* who cannot be written to cannot be blamed for not writing */
         }
-        if (answer == LKG_SLOT_DONE && written) {
+        if (answer == LKG_SLOT_DONE && written)
                 lkg_seeker_put(seeker, written, at.now_ns);
-                seeker->n_taken += taking;
-        }
         if (answer == LKG_SLOT_CONFLICT && taking)
                 note_conflict(seeker);
         if (answer == LKG_SLOT_DONE && taking)

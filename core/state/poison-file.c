@@ -52,17 +52,10 @@ static void format_key(const struct lkg_judging_key *key, char ret[static LINE])
                 (void)snprintf(ret + 2 * i, 3, "%02x", key->bytes[i]);
 }
 
-static int digit(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool parse_key(const char *text, struct lkg_judging_key *ret)
 {
         for (size_t i = 0; i < LKG_JUDGING_KEY; i++) {
-                int high = digit(text[2 * i]), low = high < 0 ? -1 : digit(text[2 * i + 1]);
+                int high = lkg_hex_digit(text[2 * i]), low = high < 0 ? -1 : lkg_hex_digit(text[2 * i + 1]);
 
                 if (low < 0)
                         return false;

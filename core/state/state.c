@@ -119,11 +119,6 @@ static const char *const mode_words[_LKG_HOLD_MODE_MAX + 1] = {
         [LKG_HOLD_ROLLBACK] = "rollback",
         [LKG_HOLD_TRY_EXPIRED] = "tryExpired",
 };
-static const char *const phase_words[_LKG_TRY_PHASE_MAX + 1] = {
-        [LKG_TRY_NONE] = "none",
-        [LKG_TRY_ARMED] = "armed",
-        [LKG_TRY_RUNNING] = "running",
-};
 static const char *const unfinished_words[_LKG_UNFINISHED_MAX + 1] = {
         [LKG_UNFINISHED_NONE] = "none",
         [LKG_UNFINISHED_ABANDON] = "abandon",
@@ -136,7 +131,7 @@ static const struct lkg_record_row hold_rows[] = {
         { NULL },
 };
 static const struct lkg_record_row try_rows[] = {
-        { "phase", LKG_RECORD_WORD, STATE(hold.try_phase), .words = phase_words },
+        { "phase", LKG_RECORD_WORD, STATE(hold.try_phase), .words = lkg_try_phase_names },
         { "durationNs", LKG_RECORD_NUMBER, STATE(hold.try_duration_ns) },
         { "previous", LKG_RECORD_NUMBER, STATE(hold.try_previous) },
         { "deadlineBootNs", LKG_RECORD_NUMBER, STATE(hold.try_deadline_ns) },

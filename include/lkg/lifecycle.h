@@ -120,6 +120,8 @@ enum lkg_try_phase {
         LKG_TRY_RUNNING, /* it is active; deadline_ns applies */
         _LKG_TRY_PHASE_MAX
 };
+extern const char *const
+        lkg_try_phase_names[_LKG_TRY_PHASE_MAX + 1]; /* "none", "armed", "running"; the last is NULL */
 
 struct lkg_hold {
         enum lkg_hold_mode mode;

@@ -39,4 +39,3 @@
 #define LKG_COMPONENTS_MAX   32u
 #define LKG_CONFIG_BYTES_MAX (1u << 20)
 #define LKG_HISTORY_MAX      256u
-#define LKG_HISTORY_DEFAULT  16u

@@ -202,11 +202,10 @@ int lkg_message_recv(int fd, struct lkg_message *ret);
  * side reads what it does not know. A fact that cannot be decoded counts as unknown.
  */
 
-#define LKG_FACTS_VERSION 1
-#define LKG_FACTS_DIR     "facts"
-#define LKG_PRIVATE_DIR   "private" /* of the runtime directory: for our own processes only */
+#define LKG_FACTS_DIR    "facts"
+#define LKG_PRIVATE_DIR  "private" /* of the runtime directory: for our own processes only */
 
-#define LKG_FACT_VERSION  "version" /* lkgfsd: struct lkg_fact_version */
+#define LKG_FACT_VERSION "version" /* lkgfsd: struct lkg_fact_version */
 /* lkgfsd: words of the unit's ExecStart after the first, each ended by a NUL */
 #define LKG_FACT_EXEC_START "exec-start"
 #define LKG_FACT_START      "start"        /* lkgfsd: struct lkg_fact_start */

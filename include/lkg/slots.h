@@ -222,7 +222,7 @@ struct lkg_seeker {
         uint64_t renew_at_ns, vanished_at_ns, collect_at_ns; /* 0 = not decided yet */
         unsigned n_in_vain; /* writes to a slot of its own that met a conflict, one after the other */
         char list_version[LKG_SLOT_TEXT_MAX]; /* of the list that is being read */
-        uint64_t n_conflicts, n_taken;
+        uint64_t n_conflicts;
 };
 
 struct lkg_seeker_moment {

@@ -109,6 +109,8 @@ char *lkg_vformat(const char *fmt, va_list ap) LKG_PRINTF(1, 0);
 char *lkg_format(const char *fmt, ...) LKG_PRINTF(1, 2);
 char *lkg_copy(const char *text);
 
+/** lkg_hex_digit() - what a hexadecimal digit stands for; -1: it is none. */
+int lkg_hex_digit(char c);
 /**
  * lkg_digits() - the number that decimal digits at the start of @text say: no blanks, no sign.
  * Return: what follows them; NULL: there are none, or too many for 64 bits.

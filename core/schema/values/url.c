@@ -10,14 +10,6 @@
 /* The parts of a URL in which percent escapes have a different meaning. */
 enum url_part { PART_ANY, PART_HOST, PART_ZONE };
 
-/* -1: it is none */
-static int hex(char c)
-{
-        if (!isxdigit((unsigned char)c))
-                return -1;
-        return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
-}
-
 /*
  * Characters that need no escape in a host or zone: reserved, unreserved, and a few more.
  */
@@ -33,8 +25,8 @@ static int escaped(const char *p, const char *end, enum url_part part)
 
         if (end - p < 3)
                 return -1;
-        high = hex(p[1]);
-        low = hex(p[2]);
+        high = lkg_hex_digit(p[1]);
+        low = lkg_hex_digit(p[2]);
         if (high < 0 || low < 0)
                 return -1;
         c = high << 4 | low;
