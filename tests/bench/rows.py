@@ -111,6 +111,12 @@ def rows_edit(bench):
     lots = measure_edit(bench, 'edit-1000', many, max(10, iterations // 4), more='  maxDropIns: 1024\n')['lkgfs.close']
     yield row('close() of one changed drop-in among 1,000', lots[1] / 1000, 'ms',
               ('among 20', close[1] / 1000), ratio_limit=2, more=f'p99 {lots[2] / 1000:.2f}')
+    large = bench.base / 'source-large'
+    bench.fill_source(large, 20)
+    with open(large / 'kubelet.conf', 'a', encoding='utf-8') as base:
+        base.write('staticPodURLHeader:\n' + ''.join(f'  X-Number-{i:05}:\n  - "{i:070}"\n' for i in range(10500)))
+    whole = measure_edit(bench, 'edit-large', large, max(10, iterations // 4))['lkgfs.close']
+    yield row('close() of one over a base of 1 MiB', whole[1] / 1000, 'ms', value_limit=25, more=f'p99 {whole[2] / 1000:.2f}')
 
 
 def judge(bench, source, iterations):
