@@ -87,8 +87,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         }
         lkg_component_set_desired(c, LKG_DESIRED_REMOTE, "", "");
         if (known && c->base && c->base->fault && lkg_config_source_equal(&c->base->source, source))
-                (void)lkg_component_restore_base(c, lkg_engine_env(e), source,
-                                                 &err); /* it was lost, and is there again */
+                (void)lkg_component_restore_base(c, source, &err); /* it was lost, and is there again */
         if (known)
                 return;
         r = lkg_engine_step(e, c, &event, &err);
@@ -186,7 +185,7 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched)
 {
-        if (lkg_component_is_remote(c, e->config))
+        if (lkg_component_is_remote(c))
                 follow(e, c, touched);
 }
 
@@ -219,7 +218,7 @@ static bool turn(void *userdata)
 
         if (!c)
                 return false;
-        if (lkg_component_is_remote(c, e->config))
+        if (lkg_component_is_remote(c))
                 follow(e, c, NULL);
         lkg_places_update_findings(e->places);
         e->hooks->cycle(e, /* look= */ lkg_places_looks_at_file(e->places));
@@ -268,7 +267,7 @@ void lkg_engine_new_places(struct lkg_engine *e)
                 .userdata = e,
         };
 
-        e->places = lkg_places_new(&options, e->config);
+        e->places = lkg_places_new(&options, e->env.config);
 }
 
 void lkg_engine_open_places(struct lkg_engine *e, bool fresh)
@@ -278,8 +277,7 @@ void lkg_engine_open_places(struct lkg_engine *e, bool fresh)
         lkg_places_open(e->places, /* wanted= */ e->store.lock_fd >= 0, fresh);
         findings = lkg_places_findings(e->places);
         for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].findings.api =
-                        lkg_component_is_remote(&e->components[i], e->config) ? findings : NULL;
+                e->components[i].findings.api = lkg_component_is_remote(&e->components[i]) ? findings : NULL;
         if (e->started)
                 lkg_places_run(e->places);
 }

@@ -94,7 +94,7 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 
         if (c->state.unfinished.kind == LKG_UNFINISHED_NONE)
                 return 0;
-        event.servable = lkg_component_can_serve_good(c, lkg_engine_env(e));
+        event.servable = lkg_component_can_serve_good(c);
         if (c->state.unfinished.kind == LKG_UNFINISHED_GOOD && !event.servable)
                 lkg_log(LOG_ERR, &fields,
                         "the rest of a rollback is given up: nothing could be served then");
@@ -110,7 +110,7 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
                             struct refusal *refusal)
 {
         const struct lkg_event event = { .kind = LKG_EVENT_ROLLBACK_GOOD,
-                                         .servable = lkg_component_can_serve_good(c, lkg_engine_env(e)) };
+                                         .servable = lkg_component_can_serve_good(c) };
 
         if (!c->dynamic)
                 return refuse_command(refusal, -EBUSY,

@@ -184,7 +184,7 @@ static int merge_good(struct running *run, const struct lkg_effect *effect)
         char sha256[LKG_SHA256_HEX], fault[LKG_REASON_MAX];
 
         event.kind = LKG_EVENT_MERGED;
-        event.merge = lkg_component_merge_good(run->c, lkg_engine_env(run->e), effect->same, sha256, fault);
+        event.merge = lkg_component_merge_good(run->c, effect->same, sha256, fault);
         event.sha256 = sha256;
         event.fault = fault;
         (void)nested(run, &event);
@@ -327,7 +327,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         bool accepted = false;
         int r = 0;
 
-        lkg_component_take_lifecycle(c, e->config, &run.now, &facts);
+        lkg_component_take_lifecycle(c, &run.now, &facts);
         lkg_step(&run.now, &facts, event, run.now_ns, &run.step);
         *ret_accepted = run.step.accepted;
         if (run.step.result < 0) {
@@ -391,9 +391,8 @@ void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
         event.away = true;
         for (size_t i = 0; i < c->facts->n_processes; i++) {
                 event.away = event.away && c->facts->processes[i].pidfd < 0;
-                event.alive =
-                        event.alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
-                                        lkg_component_runs_tried(c, e->config, &c->facts->processes[i]));
+                event.alive = event.alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
+                                              lkg_component_runs_tried(c, &c->facts->processes[i]));
         }
         (void)lkg_engine_step(e, c, &event, &err);
 }
@@ -413,7 +412,7 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
         struct lkg_error err = { 0 };
 
-        if (lkg_health_update(e->probes, e->places, e->config, c))
+        if (lkg_health_update(e->probes, e->places, c))
                 (void)lkg_engine_step(e, c, &(struct lkg_event){ .kind = LKG_EVENT_HEALTH }, &err);
         event.reason = lkg_component_unhealthy(c);
         if (!c->dynamic || c->dynamic->trial.state != LKG_TRIAL_RUNNING)

@@ -89,7 +89,6 @@ struct lkg_engine {
         struct lkg_engine_paths paths;
         sd_event *event;
         struct lkg_engine_sources sources;
-        struct lkg_config *config;
         struct lkg_component *components;
         size_t n_components;
         struct lkg_state state;
@@ -108,7 +107,7 @@ struct lkg_engine {
         struct lkg_engine_clock clock;
         uint64_t n_cycles; /* what is shown may have changed with each */
         struct lkg_engine_batch batch;
-        struct lkg_component_env env; /* lkg_engine_env() */
+        struct lkg_component_env env; /* what its components borrow; it owns the configuration */
         struct lkg_settled settled;   /* which changed files already count */
         struct lkg_engine_starts starts;
         const struct lkg_message *command; /* the one that is being carried out; NULL = none */
@@ -147,8 +146,6 @@ int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
 void lkg_engine_mark_findings(struct lkg_engine *e);
 /** lkg_engine_retry_by() - look again then at the latest (CLOCK_BOOTTIME). */
 void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns);
-/** lkg_engine_env() - the environment that the components use now. Borrowed until the next call. */
-const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);
 
 struct lkg_engine_snapshot {
         struct lkg_snapshot snapshot;

@@ -18,7 +18,7 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
-        int r = lkg_component_refresh(c, lkg_engine_env(e), touched, &err);
+        int r = lkg_component_refresh(c, touched, &err);
 
         if (r < 0) {
                 lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
@@ -89,7 +89,7 @@ static bool update_watches(struct lkg_engine *e)
         bool added;
 
         for (size_t i = 0; i < e->n_components; i++)
-                lkg_component_watch(&e->components[i], e->paths.source, &e->watch);
+                lkg_component_watch(&e->components[i], &e->watch);
         for (size_t i = 0; i < way->n; i++)
                 lkg_watch_add(&e->watch, &way->items[i]);
         added = lkg_watch_end(&e->watch);
@@ -242,13 +242,12 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_ser
         lkg_component_note_base(c);
         u->changed = c->active != u->active;
         if (u->changed)
-                lkg_component_prune_history(c, e->config->history_limit);
+                lkg_component_prune_history(c);
         lkg_component_note_served(c);
         lkg_engine_prepare_remote(e, c);
-        lkg_component_note(c, e->paths.source);
+        lkg_component_note(c);
         if (c->due.facts && c->candidate)
-                lkg_component_check_facts(
-                        c, &(struct lkg_view_place){ e->paths.mount_point, e->options.source_fd });
+                lkg_component_check_facts(c);
         return 0;
 }
 

@@ -127,7 +127,7 @@ void lkg_engine_arm(struct lkg_engine *e)
         at = earlier(at, lkg_watch_deadline(&e->watch));
         for (size_t i = 0; i < e->n_components; i++)
                 at = earlier(at, earlier(lkg_hold_deadline(&e->components[i].state.hold),
-                                         lkg_component_trial_deadline(&e->components[i], e->config)));
+                                         lkg_component_trial_deadline(&e->components[i])));
         at = earlier(at, lkg_engine_starts_deadline(e));
         if (at == LKG_NEVER) {
                 (void)sd_event_source_set_enabled(e->sources.timer, SD_EVENT_OFF);

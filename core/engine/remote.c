@@ -85,9 +85,7 @@ static void load_active(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_error err = { 0 };
         char reason[LKG_REASON_MAX], fault[LKG_REASON_MAX];
         struct lkg_event event = { .kind = LKG_EVENT_LOST, .reason = reason, .fault = fault };
-        int r = lkg_config_source_is_local(&active)
-                        ? 0
-                        : lkg_component_restore_base(c, lkg_engine_env(e), &active, &err);
+        int r = lkg_config_source_is_local(&active) ? 0 : lkg_component_restore_base(c, &active, &err);
 
         if (r >= 0) {
                 c->loss.unloaded = c->loss.unread = false;
@@ -112,7 +110,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_dynamic *d = c->dynamic;
 
-        if (lkg_component_is_remote(c, e->config)) {
+        if (lkg_component_is_remote(c)) {
                 d->desired = LKG_DESIRED_UNKNOWN;
                 (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "no reference yet");
                 load_active(e, c);
@@ -143,7 +141,7 @@ void lkg_engine_open_dynamic(struct lkg_engine *e)
                 size_t before = e->reports.setup.n_findings;
                 bool opened = !c->dynamic;
                 int r = c->dynamic ? 0
-                                   : lkg_dynamic_open(&e->store, e->config, c->config, &c->dynamic,
+                                   : lkg_dynamic_open(&e->store, e->env.config, c->config, &c->dynamic,
                                                       &e->reports.setup, &err);
 
                 if (r < 0) {
@@ -152,7 +150,7 @@ void lkg_engine_open_dynamic(struct lkg_engine *e)
                                        c->config->name, err.message);
                         continue;
                 }
-                if (opened && lkg_component_is_remote(c, e->config) &&
+                if (opened && lkg_component_is_remote(c) &&
                     lkg_report_has_code(&e->reports.setup, before, 4005))
                         lkg_component_set_lost(
                                 c, "what was remembered of remote configuration, its record is damaged");
@@ -168,11 +166,11 @@ void lkg_engine_reload_dynamic(struct lkg_engine *e)
 
                 if (!c->dynamic)
                         continue;
-                lkg_dynamic_configure(c->dynamic, e->config, c->config);
+                lkg_dynamic_configure(c->dynamic, e->env.config, c->config);
                 lkg_report_deinit(&c->assigned.findings); /* found again by the current rules */
                 lkg_component_note_tried(c, false);
                 /* switched off, or another component follows it now */
-                if (!lkg_component_is_remote(c, e->config)) {
+                if (!lkg_component_is_remote(c)) {
                         lkg_component_follow(c, NULL);
                         c->dynamic->desired = LKG_DESIRED_NONE;
                         *c->dynamic->desired_fault = '\0';
@@ -232,7 +230,7 @@ static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
         lkg_component_slot_wish(c, lkg_places_newest(e->places), lkg_realtime_ns(), &wish);
         wish.any = wish.any && may;
         go_on = lkg_rollout_lets_go(lkg_places_slot(e->places, &wish, words),
-                                    e->config->remote.rollout_slots == LKG_SLOTS_PREFER);
+                                    e->env.config->remote.rollout_slots == LKG_SLOTS_PREFER);
         go_on = !c->slots.needed || (wish.any && go_on);
         if (!go_on && may && *c->dynamic->waiting) {
                 (void)snprintf(held_back, sizeof(held_back), "%.130s; %.120s", words, c->dynamic->waiting);
@@ -274,7 +272,7 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *tried = NULL;
         struct lkg_error err = { 0 };
         bool done = false;
-        int r = lkg_component_load_assigned(c, lkg_engine_env(e), &tried, &err);
+        int r = lkg_component_load_assigned(c, &tried, &err);
 
         if (r < 0)
                 try_later(e, c, &err);
@@ -311,7 +309,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_bad *bad;
         struct lkg_error err = { 0 };
 
-        if (!lkg_component_is_remote(c, e->config)) {
+        if (!lkg_component_is_remote(c)) {
                 lkg_component_try_anew(c);
                 if (d)
                         (void)lkg_engine_step(e, c, &settle, &err);
@@ -332,7 +330,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
             !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active)) {
                 bad = lkg_bad_find(&d->bad, &d->pointers.assigned);
                 if (bad)
-                        lkg_component_explain_assigned(c, lkg_engine_env(e), bad);
+                        lkg_component_explain_assigned(c, bad);
                 else if (lkg_boottime_ns() < c->assigned.try_at_ns)
                         lkg_engine_retry_by(e, c->assigned.try_at_ns);
                 else if (!lkg_component_was_tried(c) && has_slot(e, c))
@@ -342,7 +340,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 c->slots.needed = false;
         }
         (void)has_slot(e, c);
-        if (lkg_component_load_good(c, lkg_engine_env(e), &err) < 0)
+        if (lkg_component_load_good(c, &err) < 0)
                 lkg_log(LOG_DEBUG, &fields, "cannot look at what a rollback would serve: %s", err.message);
 }
 
@@ -379,7 +377,7 @@ void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
                 return;
         if (c->dynamic->scope_all)
                 note_layers(e, c);
-        if (lkg_component_trial_rules(c, e->config, &event.rules) < 0)
+        if (lkg_component_trial_rules(c, &event.rules) < 0)
                 return;
         (void)lkg_engine_step(e, c, &event, &err);
         lkg_engine_update_alive(e, c);

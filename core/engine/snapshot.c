@@ -9,7 +9,7 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
 {
         char message[LKG_EVENT_TEXT_MAX];
 
-        if (!c->findings.api || !e->config->remote.events)
+        if (!c->findings.api || !e->env.config->remote.events)
                 return;
         lkg_component_event_text(c, source, words, message);
         lkg_places_event(e->places, warning, reason, message);
@@ -48,20 +48,6 @@ void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c)
 /* ---- engine-parts ---- */
 
 /* Shared by the parts of the engine. These functions call none of the parts. */
-
-const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
-{
-        e->env = (struct lkg_component_env){
-                .config = e->config,
-                .state = &e->state,
-                .poison = &e->poison,
-                .source_fd = e->options.source_fd,
-                .source_path = e->paths.source,
-                .settled = &e->settled,
-                .store = &e->store,
-        };
-        return &e->env;
-}
 
 void lkg_engine_mark_findings(struct lkg_engine *e)
 {
@@ -109,7 +95,7 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
                 };
         }
         ret->snapshot = (struct lkg_snapshot){
-                .config = e->config,
+                .config = e->env.config,
                 .components = ret->components,
                 .n_components = e->n_components,
                 .rules = &e->rules,
