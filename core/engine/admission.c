@@ -21,16 +21,6 @@ static int admit_object(const struct lkg_content *content, char **ret_why, void 
         return 0;
 }
 
-/* Before the loop waits: all work since the last wait is finished. */
-static int on_prepare(sd_event_source *source, void *userdata)
-{
-        struct lkg_engine *e = userdata;
-
-        (void)source;
-        lkg_poison_done(&e->poison);
-        return 0;
-}
-
 /* Of the one engine of this process. */
 static struct lkg_poison *noted;
 
@@ -57,11 +47,6 @@ void lkg_engine_close_poison(struct lkg_engine *e)
         if (noted == &e->poison)
                 noted = NULL;
         lkg_poison_close(&e->poison);
-}
-
-int lkg_engine_watch_poison(struct lkg_engine *e)
-{
-        return sd_event_source_set_prepare(e->sources.inotify, on_prepare);
 }
 
 /* ---- trying again ---- */

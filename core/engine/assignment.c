@@ -22,14 +22,6 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
                 lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
 }
 
-void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_event event = { .kind = LKG_EVENT_PIN };
-        struct lkg_error err = { 0 };
-
-        (void)lkg_engine_step(e, c, &event, &err);
-}
-
 /* Reports a recorded assignment. It may be bad at once: a new version of bad content is bad, too. */
 static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                           const struct lkg_config_source *source)

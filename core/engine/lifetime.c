@@ -113,8 +113,7 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                     e->components[i].state.unfinished.kind == LKG_UNFINISHED_NONE)
                         lkg_server_remember(&e->server, e->components[i].state.ticket, 0,
                                             lkg_publisher_number(e->publisher));
-        if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_poison(e)) < 0 ||
-                       (r = lkg_engine_watch_facts(e)) < 0))
+        if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_facts(e)) < 0))
                 (void)lkg_error_set(err, r, NULL, "event loop");
         return r;
 }
@@ -264,7 +263,9 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                         return fatal(e, code, err);
         }
         for (size_t i = 0; i < e->n_components; i++) {
-                lkg_engine_finish_avoiding(e, &e->components[i]);
+                if (e->components[i].dynamic)
+                        /* the previous engine may have died between a mark and its rollback */
+                        lkg_engine_happened(e, &e->components[i], LKG_EVENT_RESUMED);
                 (void)lkg_engine_finish_command(e, &e->components[i]);
         }
         lkg_engine_cycle(e, /* look= */ false);
@@ -283,7 +284,6 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 lkg_engine_persist(e);
         else
                 lkg_engine_persist_soon(e);
-        lkg_engine_arm(e);
         e->started = e->settled.started = true;
         lkg_places_run(e->places);
         return 0;
@@ -418,8 +418,4 @@ void lkg_engine_build_rules(struct lkg_engine *e)
 const struct lkg_engine_hooks lkg_engine_hooks = {
         .cycle = lkg_engine_cycle,
         .commit = lkg_engine_commit,
-        .answer_looked_at = lkg_engine_answer_looked_at,
-        .arm = lkg_engine_arm,
-        .persist_soon = lkg_engine_persist_soon,
-        .resolve_starts = lkg_engine_resolve_starts,
 };

@@ -154,7 +154,7 @@ void lkg_engine_open_dynamic(struct lkg_engine *e)
                     lkg_report_has_code(&e->reports.setup, before, 4005))
                         lkg_component_set_lost(
                                 c, "what was remembered of remote configuration, its record is damaged");
-                lkg_engine_check_pin(e, c);
+                lkg_engine_happened(e, c, LKG_EVENT_PIN);
         }
         lkg_engine_open_places(e, fresh);
 }
@@ -291,11 +291,10 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
 {
         char reason[LKG_REASON_MAX];
         const struct lkg_event event = { .kind = LKG_EVENT_FORBIDDEN, .reason = reason };
-        struct lkg_error err = { 0 };
 
         say_uid(reason, sizeof(reason), "failed to validate current", &c->dynamic->pointers.active);
         lkg_report_append(&c->assigned.findings, forbidden);
-        if (lkg_engine_step(e, c, &event, &err) < 0)
+        if (lkg_engine_step(e, c, &event, NULL) < 0)
                 c->due.guard = true;
 }
 
@@ -304,7 +303,6 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        const struct lkg_event settle = { .kind = LKG_EVENT_SETTLE };
         struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad;
         struct lkg_error err = { 0 };
@@ -312,7 +310,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         if (!lkg_component_is_remote(c)) {
                 lkg_component_try_anew(c);
                 if (d)
-                        (void)lkg_engine_step(e, c, &settle, &err);
+                        lkg_engine_happened(e, c, LKG_EVENT_SETTLE);
                 return;
         }
         if (c->loss.unloaded)
@@ -325,7 +323,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 if (forbidden.n_severity[LKG_ERROR] > 0)
                         condemn_active(e, c, &forbidden);
         }
-        (void)lkg_engine_step(e, c, &settle, &err);
+        lkg_engine_happened(e, c, LKG_EVENT_SETTLE);
         if (!lkg_config_source_is_local(&d->pointers.assigned) &&
             !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active)) {
                 bad = lkg_bad_find(&d->bad, &d->pointers.assigned);
@@ -348,7 +346,6 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
 static void note_layers(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_event event = { .kind = LKG_EVENT_LAYERS, .sha256 = "" };
-        struct lkg_error err = { 0 };
 
         if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID)
                 return;
@@ -356,22 +353,12 @@ static void note_layers(struct lkg_engine *e, struct lkg_component *c)
                 event.sha256 = c->candidate->sha256;
         if (lkg_component_verdict(c) == LKG_AVOID)
                 event.mark = lkg_dynamic_bad_document(c->dynamic, event.sha256);
-        (void)lkg_engine_step(e, c, &event, &err);
-}
-
-void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_event event = { .kind = LKG_EVENT_RESUMED };
-        struct lkg_error err = { 0 };
-
-        if (c->dynamic)
-                (void)lkg_engine_step(e, c, &event, &err);
+        (void)lkg_engine_step(e, c, &event, NULL);
 }
 
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_event event = { .kind = LKG_EVENT_SERVED };
-        struct lkg_error err = { 0 };
 
         if (!c->dynamic)
                 return;
@@ -379,6 +366,6 @@ void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
                 note_layers(e, c);
         if (lkg_component_trial_rules(c, &event.rules) < 0)
                 return;
-        (void)lkg_engine_step(e, c, &event, &err);
+        (void)lkg_engine_step(e, c, &event, NULL);
         lkg_engine_update_alive(e, c);
 }

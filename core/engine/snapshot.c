@@ -76,6 +76,28 @@ void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns)
                 e->clock.retry_at_ns = at_ns;
 }
 
+/* When it has been quiet for a while, but at most LKG_PERSIST_MAX_NS after the first event of a burst. */
+void lkg_engine_persist_soon(struct lkg_engine *e)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        if (e->clock.persist_at_ns == LKG_NEVER)
+                e->clock.persist_last_ns = now + LKG_PERSIST_MAX_NS;
+        e->clock.persist_at_ns = now + LKG_PERSIST_NS < e->clock.persist_last_ns ? now + LKG_PERSIST_NS
+                                                                                 : e->clock.persist_last_ns;
+}
+
+/* A refused change is still a success: status/ says why. */
+void lkg_engine_answer_looked_at(struct lkg_engine *e)
+{
+        if (!e->batch.is_looked_at)
+                return;
+        for (size_t i = 0; i < e->batch.n; i++)
+                lkg_server_done(e->batch.items[i].peer, e->batch.items[i].ticket, 0,
+                                lkg_publisher_number(e->publisher));
+        e->batch.n = 0;
+}
+
 /* ---- engine-snapshot ---- */
 
 /* What the engine knows at one moment, for the publisher (<lkg/publish.h>). */

@@ -583,9 +583,10 @@ struct lkg_command_call {
 
 struct lkg_command {
         const char *name; /* of the control file */
+        enum lkg_command_action action;
+        enum lkg_hold_command hold; /* LKG_DO_HOLD */
         int (*parse)(const char *text, struct lkg_command_call *ret);
         const char *usage; /* what may be written, for messages */
-        const char *manual;
 };
 
 /*
