@@ -41,12 +41,10 @@ struct lkg_trial_settings lkg_trial_settings_of(const struct lkg_config *config)
         return settings;
 }
 
-int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_config *config,
-                              struct lkg_trial_rules *ret)
+int lkg_component_trial_rules(const struct lkg_component *c, struct lkg_trial_rules *ret)
 {
-        struct lkg_trial_settings settings = lkg_trial_settings_of(config);
+        struct lkg_trial_settings settings = lkg_trial_settings_of(c->env->config);
         char ignored[256];
-
         int r = 0;
 
         if (c->base)
@@ -69,18 +67,18 @@ static int refuse_file(struct lkg_report *report, const char *file, const char *
  * Content of @source was refused, so @source will be marked bad. @err: set to the reason, code
  * -EKEYREJECTED.
  */
-static void refused_source(const struct lkg_component_env *env, const struct lkg_config_source *source,
+static void refused_source(struct lkg_poison *poison, const struct lkg_config_source *source,
                            struct lkg_error *err)
 {
         char id[LKG_SOURCE_ID_MAX + 1], how[128] = "an engine died of it";
-        struct lkg_refused *refused = lkg_poison_last(env->poison);
+        struct lkg_refused *refused = lkg_poison_last(poison);
         struct lkg_error unsaved = { 0 };
 
         if (refused) {
                 lkg_config_source_id(source, id);
-                lkg_poison_set_source(env->poison, refused, id);
+                lkg_poison_set_source(poison, refused, id);
                 /* before the bad mark is made: lifting the refusal must find the mark */
-                if (lkg_poison_save(env->poison, &unsaved) < 0)
+                if (lkg_poison_save(poison, &unsaved) < 0)
                         lkg_log_warning("%s", unsaved.message);
                 lkg_poison_how(refused, how, sizeof(how));
         }
@@ -93,9 +91,9 @@ static void refused_source(const struct lkg_component_env *env, const struct lkg
  * have.
  * Return: 0; -EINVAL: refused.
  */
-static int admit_payload(const struct lkg_component *c, const struct lkg_component_env *env,
-                         const struct lkg_config_source *source, const struct lkg_configmap *configmap,
-                         struct lkg_report *report, struct lkg_error *err)
+static int admit_payload(const struct lkg_component *c, const struct lkg_config_source *source,
+                         const struct lkg_configmap *configmap, struct lkg_report *report,
+                         struct lkg_error *err)
 {
         const struct lkg_admission admission = lkg_component_admission(c);
         LKG_CLEANUP(lkg_freep) char *file = lkg_remote_base_file(source);
@@ -109,7 +107,7 @@ static int admit_payload(const struct lkg_component *c, const struct lkg_compone
         r = lkg_admit_text(&admission, LKG_ADMIT_LAYER, file, text, size, &why);
         if (r != -EKEYREJECTED)
                 return r;
-        refused_source(env, source, err);
+        refused_source(c->env->poison, source, err);
         return refuse_file(report, file, why);
 }
 
@@ -118,23 +116,22 @@ static int admit_payload(const struct lkg_component *c, const struct lkg_compone
  * Return: 0: @ret can be tried; -EINVAL: it is bad, @report says why; if an engine died of it, the code of
  * @err is -EKEYREJECTED and its message is the reason; another -errno.
  */
-static int load_base(const struct lkg_component *c, const struct lkg_component_env *env,
-                     const struct lkg_config_source *source, struct lkg_remote_base **ret,
-                     struct lkg_report *report, struct lkg_error *err)
+static int load_base(const struct lkg_component *c, const struct lkg_config_source *source,
+                     struct lkg_remote_base **ret, struct lkg_report *report, struct lkg_error *err)
 {
-        struct lkg_trial_settings settings = lkg_trial_settings_of(env->config);
+        struct lkg_trial_settings settings = lkg_trial_settings_of(c->env->config);
         struct lkg_remote_base *base = NULL;
         struct lkg_configmap configmap = { 0 };
-        int r = lkg_store_load_checkpoint(env->store, source, &configmap, err);
+        int r = lkg_store_load_checkpoint(c->env->store, source, &configmap, err);
 
         if (r == -EKEYREJECTED) {
                 (void)refuse_file(report, NULL, err->message);
-                refused_source(env, source, err);
+                refused_source(c->env->poison, source, err);
                 return -EINVAL;
         }
         if (r < 0)
                 return r;
-        r = admit_payload(c, env, source, &configmap, report, err);
+        r = admit_payload(c, source, &configmap, report, err);
         if (r < 0) {
                 lkg_configmap_deinit(&configmap);
                 return r == -EINVAL ? r : lkg_error_set(err, r, NULL, "checkpoint");
@@ -148,13 +145,13 @@ static int load_base(const struct lkg_component *c, const struct lkg_component_e
         return 0;
 }
 
-int lkg_component_restore_base(struct lkg_component *c, const struct lkg_component_env *env,
-                               const struct lkg_config_source *source, struct lkg_error *err)
+int lkg_component_restore_base(struct lkg_component *c, const struct lkg_config_source *source,
+                               struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_config_source wanted = *source; /* it may be that of the base that is replaced */
         struct lkg_remote_base *base = NULL;
-        int r = load_base(c, env, &wanted, &base, &ignored, err);
+        int r = load_base(c, &wanted, &base, &ignored, err);
 
         if (r < 0)
                 return r;
@@ -274,13 +271,12 @@ enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct l
                                                                                        : LKG_TRIED_BAD;
 }
 
-int lkg_component_load_assigned(struct lkg_component *c, const struct lkg_component_env *env,
-                                struct lkg_candidate **ret, struct lkg_error *err)
+int lkg_component_load_assigned(struct lkg_component *c, struct lkg_candidate **ret, struct lkg_error *err)
 {
         int r;
 
         lkg_report_deinit(&c->assigned.findings);
-        r = load_base(c, env, &c->dynamic->pointers.assigned, &c->assigned.base, &c->assigned.findings, err);
+        r = load_base(c, &c->dynamic->pointers.assigned, &c->assigned.base, &c->assigned.findings, err);
         if (r == -EINVAL)
                 return 1;
         if (r < 0)
@@ -347,8 +343,7 @@ void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candi
                 lkg_report_count_unlisted(&c->assigned.findings, &candidate->report);
 }
 
-void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_component_env *env,
-                                    const struct lkg_bad *bad)
+void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_bad *bad)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *candidate = NULL;
@@ -359,7 +354,7 @@ void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_co
         lkg_component_try_anew(c);
         if (lkg_component_was_tried(c))
                 return;
-        r = lkg_component_load_assigned(c, env, &candidate, &err);
+        r = lkg_component_load_assigned(c, &candidate, &err);
         if (r == 0 && lkg_component_blame(c, candidate, &syntax) == LKG_TRIED_BAD)
                 lkg_component_keep_findings(c, candidate);
         if (r < 0)
@@ -469,7 +464,7 @@ static bool can_serve_stored(const struct lkg_component *c)
         return r != -ENOENT && r != -EBADMSG; /* another error may pass */
 }
 
-bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_component_env *env)
+bool lkg_component_can_serve_good(struct lkg_component *c)
 {
         const struct lkg_candidate *merged;
         struct lkg_error err = { 0 };
@@ -478,7 +473,7 @@ bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_comp
                 return false;
         if (c->dynamic->scope_all)
                 return can_serve_stored(c);
-        (void)lkg_component_load_good(c, env, &err); /* another base may be followed only since this round */
+        (void)lkg_component_load_good(c, &err); /* another base may be followed only since this round */
         merged = merged_good(c);
         if (!merged)
                 return true; /* not known: trying shows it */
@@ -538,12 +533,12 @@ int lkg_component_serve_stored(struct lkg_component *c, struct lkg_error *err)
  * Puts the layers over the last known good. Return: 0; negative: its checkpoint cannot be used, nothing has
  * changed.
  */
-static int set_good_base(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
+static int set_good_base(struct lkg_component *c, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
         struct lkg_remote_base *base = NULL;
-        int r = lkg_config_source_is_local(source) ? 0 : load_base(c, env, source, &base, &ignored, err);
+        int r = lkg_config_source_is_local(source) ? 0 : load_base(c, source, &base, &ignored, err);
 
         if (r >= 0)
                 lkg_component_follow(c, base);
@@ -633,8 +628,8 @@ static bool has_same_local_layers(const struct lkg_candidate *a, const struct lk
         return true;
 }
 
-enum lkg_merge_result lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env,
-                                               bool same_base, char ret_sha256[static LKG_SHA256_HEX],
+enum lkg_merge_result lkg_component_merge_good(struct lkg_component *c, bool same_base,
+                                               char ret_sha256[static LKG_SHA256_HEX],
                                                char ret_fault[static LKG_REASON_MAX])
 {
         LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *failed = lkg_candidate_ref(c->candidate);
@@ -643,7 +638,7 @@ enum lkg_merge_result lkg_component_merge_good(struct lkg_component *c, const st
         *ret_sha256 = *ret_fault = '\0';
         c->dynamic->good_failed = false;
         c->assigned.tried_with = lkg_candidate_unref(c->assigned.tried_with);
-        if (!same_base && set_good_base(c, env, &err) < 0) {
+        if (!same_base && set_good_base(c, &err) < 0) {
                 (void)snprintf(ret_fault, LKG_REASON_MAX, "%.500s", err.message);
                 return LKG_MERGE_IMPOSSIBLE;
         }
@@ -659,8 +654,7 @@ enum lkg_merge_result lkg_component_merge_good(struct lkg_component *c, const st
 }
 
 /* Another remote source than the followed one; otherwise the layers are merged over it already. */
-int lkg_component_load_good(struct lkg_component *c, const struct lkg_component_env *env,
-                            struct lkg_error *err)
+int lkg_component_load_good(struct lkg_component *c, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
@@ -671,5 +665,5 @@ int lkg_component_load_good(struct lkg_component *c, const struct lkg_component_
         c->good = NULL;
         if (lkg_config_source_equal(lkg_component_source(c), source) || lkg_config_source_is_local(source))
                 return 0;
-        return load_base(c, env, source, &c->good, &ignored, err);
+        return load_base(c, source, &c->good, &ignored, err);
 }

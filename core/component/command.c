@@ -13,58 +13,44 @@
 /* the longest word; a longer write is EINVAL, not E2BIG, which shells misreport */
 #define TEXT_MAX LKG_SOURCE_ID_MAX
 
-static int parse_now(const char *text)
+/* Each parses what is written; the row of the command has set the action. */
+
+static int parse_now(const char *text, struct lkg_command_call *ret)
 {
+        (void)ret;
         return strcmp(text, "now") == 0 ? 0 : -EINVAL;
 }
 
-static int parse_rollback(const char *text, struct lkg_command_call *ret)
+static int parse_number(const char *text, uint64_t max, struct lkg_command_call *ret)
 {
         char *end;
 
-        if (strcmp(text, "lkg") == 0) {
-                *ret = (struct lkg_command_call){ .action = LKG_DO_ROLLBACK_GOOD };
-                return 0;
-        }
-        *ret = (struct lkg_command_call){ .action = LKG_DO_HOLD, .hold = LKG_CMD_ROLLBACK };
         if (*text < '1' || *text > '9')
                 return -EINVAL;
         errno = 0;
         ret->argument = strtoull(text, &end, 10);
-        return errno || *end ? -EINVAL : 0;
+        return errno || *end || ret->argument > max ? -EINVAL : 0;
+}
+
+static int parse_rollback(const char *text, struct lkg_command_call *ret)
+{
+        if (strcmp(text, "lkg") != 0)
+                return parse_number(text, UINT64_MAX, ret);
+        ret->action = LKG_DO_ROLLBACK_GOOD;
+        return 0;
 }
 
 static int parse_hold(const char *text, struct lkg_command_call *ret)
 {
         bool on = strcmp(text, "on") == 0;
 
-        *ret = (struct lkg_command_call){ .action = LKG_DO_HOLD,
-                                          .hold = on ? LKG_CMD_HOLD_ON : LKG_CMD_HOLD_OFF };
+        ret->hold = on ? LKG_CMD_HOLD_ON : LKG_CMD_HOLD_OFF;
         return on || strcmp(text, "off") == 0 ? 0 : -EINVAL;
-}
-
-static int parse_sync(const char *text, struct lkg_command_call *ret)
-{
-        *ret = (struct lkg_command_call){ .action = LKG_DO_SYNC };
-        return parse_now(text);
 }
 
 static int parse_try(const char *text, struct lkg_command_call *ret)
 {
-        *ret = (struct lkg_command_call){ .action = LKG_DO_HOLD, .hold = LKG_CMD_TRY };
         return lkg_duration_parse_plain(text, &ret->argument);
-}
-
-static int parse_commit(const char *text, struct lkg_command_call *ret)
-{
-        *ret = (struct lkg_command_call){ .action = LKG_DO_HOLD, .hold = LKG_CMD_COMMIT };
-        return parse_now(text);
-}
-
-static int parse_promote(const char *text, struct lkg_command_call *ret)
-{
-        *ret = (struct lkg_command_call){ .action = LKG_DO_PROMOTE };
-        return parse_now(text);
 }
 
 /* A uid or a source id. */
@@ -80,44 +66,24 @@ static int parse_id(const char *text, struct lkg_command_call *ret)
 
 static int parse_forget(const char *text, struct lkg_command_call *ret)
 {
-        *ret = (struct lkg_command_call){ .action = LKG_DO_FORGET };
         return strcmp(text, "all") == 0 ? 0 : parse_id(text, ret);
-}
-
-static int parse_forgive(const char *text, struct lkg_command_call *ret)
-{
-        *ret = (struct lkg_command_call){ .action = LKG_DO_FORGIVE };
-        return parse_id(text, ret);
 }
 
 static int parse_startup(const char *text, struct lkg_command_call *ret)
 {
-        char *end;
-
-        *ret = (struct lkg_command_call){ .action = LKG_DO_STARTUP };
-        if (strcmp(text, "now") == 0)
-                return 0;
-        if (*text < '1' || *text > '9')
-                return -EINVAL;
-        errno = 0;
-        ret->argument = strtoull(text, &end, 10);
-        return errno || *end || ret->argument > INT_MAX ? -EINVAL : 0;
+        return strcmp(text, "now") == 0 ? 0 : parse_number(text, INT_MAX, ret);
 }
 
 const struct lkg_command lkg_commands[] = {
-        { "commit", parse_commit, "now", "keep the tried change" },
-        { "forget", parse_forget, "a uid, a source id, or all",
-          "remove bad marks: what they name may be tried again" },
-        { "hold", parse_hold, "on or off",
-          "freeze the active generation; off publishes what came in between" },
-        { "promote", parse_promote, "now",
-          "make what is assigned the last known good without waiting for its trial" },
-        { "rollback", parse_rollback, "lkg, or a generation number from history",
-          "serve that until hold off, or until something new is assigned" },
-        { "startup", parse_startup, "a pid, or now",
-          "report a start of the component, where its opens are not recognised" },
-        { "sync", parse_sync, "now", "look at all layers again" },
-        { "try", parse_try, "a duration like 5m", "keep the next change only if commit follows in time" },
+        { "commit", LKG_DO_HOLD, LKG_CMD_COMMIT, parse_now, "now" },
+        { "forget", LKG_DO_FORGET, 0, parse_forget, "a uid, a source id, or all" },
+        { "hold", LKG_DO_HOLD, 0, parse_hold, "on or off" },
+        { "promote", LKG_DO_PROMOTE, 0, parse_now, "now" },
+        { "rollback", LKG_DO_HOLD, LKG_CMD_ROLLBACK, parse_rollback,
+          "lkg, or a generation number from history" },
+        { "startup", LKG_DO_STARTUP, 0, parse_startup, "a pid, or now" },
+        { "sync", LKG_DO_SYNC, 0, parse_now, "now" },
+        { "try", LKG_DO_HOLD, LKG_CMD_TRY, parse_try, "a duration like 5m" },
 };
 const size_t lkg_n_commands = LKG_ARRAY_SIZE(lkg_commands);
 
@@ -168,8 +134,8 @@ static int parse_condemn(const char *text, size_t size, struct lkg_command_call 
 int lkg_command_parse(const char *name, const char *text, size_t size, struct lkg_command_call *ret,
                       char why[static 256])
 {
-        static const struct lkg_command forgive = { LKG_COMMAND_FORGIVE, parse_forgive, "a name in bad/",
-                                                    "" };
+        static const struct lkg_command forgive = { LKG_COMMAND_FORGIVE, LKG_DO_FORGIVE, 0, parse_id,
+                                                    "a name in bad/" };
         const struct lkg_command *command = strcmp(name, forgive.name) == 0 ? &forgive : find_command(name);
         char word[LKG_SOURCE_ID_MAX + 1], quoted[5 * 64 + 8], what[200];
 
@@ -187,6 +153,7 @@ int lkg_command_parse(const char *name, const char *text, size_t size, struct lk
                 return refuse_text(why, name, "more than one line", command);
         memcpy(word, text, size);
         word[size] = '\0';
+        *ret = (struct lkg_command_call){ .action = command->action, .hold = command->hold };
         if (strlen(word) == size && command->parse(word, ret) >= 0)
                 return 1;
         (void)snprintf(what, sizeof(what), "%.150s is not understood",

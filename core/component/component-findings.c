@@ -186,22 +186,22 @@ static void note_try(const struct lkg_component *c, struct lkg_report *report)
 }
 
 /* Appends `/etc/kubernetes/kubelet.conf (base)`, for example; nothing if @path is not configured. */
-static void put_place(struct lkg_buf *buf, const char *source_path, const char *path, const char *suffix,
-                      const char *what)
+static void put_place(struct lkg_buf *buf, const struct lkg_component *c, const char *path,
+                      const char *suffix, const char *what)
 {
         if (!*path)
                 return;
-        lkg_buf_printf(buf, "%s%s%s%s%s (%s)", buf->size ? ", " : "", *path == '/' ? "" : source_path,
-                       *path == '/' ? "" : "/", path, suffix, what);
+        lkg_buf_printf(buf, "%s%s%s%s%s (%s)", buf->size ? ", " : "",
+                       *path == '/' ? "" : c->env->source_path, *path == '/' ? "" : "/", path, suffix, what);
 }
 
-static void note_no_layer(const struct lkg_component *c, const char *source_path, struct lkg_report *report)
+static void note_no_layer(const struct lkg_component *c, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf places = LKG_BUF_INIT;
 
-        put_place(&places, source_path, c->config->base, "", "base");
-        put_place(&places, source_path, c->config->dropin_dir, "/*.conf", "drop-ins");
-        put_place(&places, source_path, c->config->instance, "", "instance");
+        put_place(&places, c, c->config->base, "", "base");
+        put_place(&places, c, c->config->dropin_dir, "/*.conf", "drop-ins");
+        put_place(&places, c, c->config->instance, "", "instance");
         lkg_report_add(report, LKG_WARNING, 4021, NULL, "no layer found, so %s is not served; looked for %s",
                        c->config->file, lkg_buf_text(&places));
 }
@@ -222,7 +222,7 @@ static void note_no_base(const struct lkg_component *c, struct lkg_report *repor
                 c->config->name, c->config->base);
 }
 
-void lkg_component_note(struct lkg_component *c, const char *source_path)
+void lkg_component_note(struct lkg_component *c)
 {
         struct lkg_report report = LKG_REPORT_INIT;
         const char *waiting = lkg_component_waiting(c);
@@ -241,7 +241,7 @@ void lkg_component_note(struct lkg_component *c, const char *source_path)
                                "%s; what was assigned before stays until the fleet's operator lets it go on",
                                waiting);
         if (c->candidate && c->candidate->state == LKG_CANDIDATE_NONE && !c->active)
-                note_no_layer(c, source_path, &report);
+                note_no_layer(c, &report);
         note_no_base(c, &report);
         lkg_report_deinit(&c->findings.engine);
         c->findings.engine = report;
@@ -281,9 +281,9 @@ static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
                        : NULL;
 }
 
-int lkg_component_check_first(const struct lkg_component *c, const char *source_path,
-                              const char *mount_point, struct lkg_error *err)
+int lkg_component_check_first(const struct lkg_component *c, struct lkg_error *err)
 {
+        const char *source_path = c->env->source_path, *mount_point = c->env->mount_point;
         const struct lkg_candidate *wrong;
         const struct lkg_finding *f;
         struct lkg_where where;

@@ -79,18 +79,17 @@ const char *lkg_flag_on_line(const struct lkg_flag *flags, size_t n_flags, const
 /* ---- following a path ---- */
 
 struct walk {
-        const struct lkg_view_place *place;
-        const struct lkg_config_component *component;
+        const struct lkg_component *component;
         char done[PATH_MAX]; /* resolved, no trailing slash; "" = the root */
         char rest[2 * PATH_MAX];
 };
 
 /* The path relative to the root of the view ("" = the root itself); NULL = not in the view. */
-static const char *inside_view(const struct lkg_view_place *place, const char *path)
+static const char *inside_view(const struct lkg_component *c, const char *path)
 {
-        size_t n = strlen(place->mount_point);
+        size_t n = strlen(c->env->mount_point);
 
-        if (strncmp(path, place->mount_point, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+        if (strncmp(path, c->env->mount_point, n) != 0 || (path[n] != '/' && path[n] != '\0'))
                 return NULL;
         return path[n] ? path + n + 1 : path + n;
 }
@@ -108,13 +107,13 @@ static bool is_view_file(const struct lkg_config_component *k, const char *name)
 /* Reads the link at w->done, if it is one. A file of the view is never a link, whatever it covers. */
 static ssize_t read_link(const struct walk *w, char *buf, size_t size)
 {
-        const char *inside = inside_view(w->place, w->done);
+        const char *inside = inside_view(w->component, w->done);
 
         if (!inside)
                 return readlink(w->done, buf, size);
-        if (!*inside || is_view_file(w->component, inside))
+        if (!*inside || is_view_file(w->component->config, inside))
                 return -1;
-        return readlinkat(w->place->source_fd, inside, buf, size);
+        return readlinkat(w->component->env->source_fd, inside, buf, size);
 }
 
 static void go_up(struct walk *w)
@@ -178,27 +177,27 @@ static int follow(struct walk *w, const char *path)
 
 static bool look_up(const struct walk *w, struct stat *ret)
 {
-        const char *inside = inside_view(w->place, w->done);
+        const char *inside = inside_view(w->component, w->done);
         int r;
 
         if (inside)
-                r = fstatat(w->place->source_fd, *inside ? inside : ".", ret, 0);
+                r = fstatat(w->component->env->source_fd, *inside ? inside : ".", ret, 0);
         else
                 r = stat(*w->done ? w->done : "/", ret);
         return r == 0;
 }
 
-static void check_config_dir(const struct lkg_view_place *place, struct lkg_component *c, const char *value)
+static void check_config_dir(struct lkg_component *c, const char *value)
 {
         struct walk *w = calloc(1, sizeof(*w));
         const char *ours = c->config->dropin_dir;
         struct stat a, b;
 
         if (w && value && *value && *ours) {
-                w->place = place;
-                w->component = c->config;
-                if (follow(w, value) == 0 && look_up(w, &a) && fstatat(place->source_fd, ours, &b, 0) == 0 &&
-                    a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+                w->component = c;
+                if (follow(w, value) == 0 && look_up(w, &a) &&
+                    fstatat(c->env->source_fd, ours, &b, 0) == 0 && a.st_dev == b.st_dev &&
+                    a.st_ino == b.st_ino)
                         lkg_report_add(&c->findings.facts, LKG_ERROR, 5019, NULL,
                                        "the command line of %s has --config-dir for %s, whose drop-ins are "
                                        "in %s already: they are applied twice; take --config-dir out",
@@ -212,8 +211,7 @@ static void check_config_dir(const struct lkg_view_place *place, struct lkg_comp
  * leads to the view in a way that we cannot see (a container). If we can find it, it is another file, which
  * the process reads as well or instead.
  */
-static void check_config(const struct lkg_view_place *place, struct lkg_component *c, const char *value,
-                         bool running)
+static void check_config(struct lkg_component *c, const char *value, bool running)
 {
         struct walk *w = calloc(1, sizeof(*w));
         const char *inside = NULL;
@@ -222,20 +220,19 @@ static void check_config(const struct lkg_view_place *place, struct lkg_componen
 
         if (!w)
                 return;
-        w->place = place;
-        w->component = c->config;
+        w->component = c;
         found = value && *value && follow(w, value) == 0;
         if (found)
-                inside = inside_view(place, w->done);
+                inside = inside_view(c, w->done);
         if (!value || !*value)
                 lkg_report_add(&c->findings.facts, LKG_WARNING, 4016, NULL,
                                "the command line of %s has no --config, so it does not read %s/%s",
-                               c->config->name, place->mount_point, c->config->file);
+                               c->config->name, c->env->mount_point, c->config->file);
         else if (!(inside && is_view_file(c->config, inside)) && (!running || (found && look_up(w, &st))))
                 lkg_report_add(&c->findings.facts, LKG_WARNING, 4016, NULL,
                                "--config on the command line of %s does not name %s/%s, so what is served "
                                "there is not what it reads",
-                               c->config->name, place->mount_point, c->config->file);
+                               c->config->name, c->env->mount_point, c->config->file);
         free(w);
 }
 
@@ -254,7 +251,7 @@ static void check_release(struct lkg_component *c)
                 lkg_release_text(LKG_RELEASE_MAX, last), lkg_release_text(lkg_component_release(c), taken));
 }
 
-void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_place *place)
+void lkg_component_check_facts(struct lkg_component *c)
 {
         bool proxy = c->candidate && c->candidate->schema &&
                      strcmp(lkg_schema_kind(c->candidate->schema), "KubeProxyConfiguration") == 0;
@@ -270,8 +267,8 @@ void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_pl
                 return;
         check_release(c);
         line = lkg_facts_line(c->facts, &running);
-        if (!line || !place->mount_point)
+        if (!line || !c->env->mount_point)
                 return;
-        check_config_dir(place, c, lkg_flag_on_line(flags, n, &line->words, "config-dir"));
-        check_config(place, c, lkg_flag_on_line(flags, n, &line->words, "config"), running);
+        check_config_dir(c, lkg_flag_on_line(flags, n, &line->words, "config-dir"));
+        check_config(c, lkg_flag_on_line(flags, n, &line->words, "config"), running);
 }

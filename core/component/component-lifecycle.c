@@ -7,8 +7,9 @@
 #include <lkg/schema.h>
 
 /* The reference configures the kubelet of a node; if no component has that name, the first component. */
-bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_config *config)
+bool lkg_component_is_remote(const struct lkg_component *c)
 {
+        const struct lkg_config *config = c->env->config;
         unsigned chosen = 0;
 
         if (!config->remote.enabled || !c->dynamic)
@@ -31,8 +32,8 @@ static bool serves_active(const struct lkg_component *c)
                lkg_component_serves_candidate(c);
 }
 
-void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
-                                  struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts)
+void lkg_component_take_lifecycle(const struct lkg_component *c, struct lkg_lifecycle *ret,
+                                  struct lkg_lifecycle_facts *ret_facts)
 {
         static const struct lkg_bad_list none;
         const struct lkg_dynamic *d = c->dynamic;
@@ -46,7 +47,7 @@ void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lk
         }
         *ret_facts = (struct lkg_lifecycle_facts){
                 .bad = d ? &d->bad : &none,
-                .remote = lkg_component_is_remote(c, config),
+                .remote = lkg_component_is_remote(c),
                 .scope_all = d && d->scope_all,
                 .watched = d && d->watched,
                 .serves_active = d && serves_active(c),
@@ -103,8 +104,7 @@ static enum lkg_rollback rollback_of(enum lkg_bad_cause cause)
 
 /* ---- the trial's clock ---- */
 
-bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_config *config,
-                              const struct lkg_tracked *t)
+bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_tracked *t)
 {
         struct lkg_lifecycle_facts facts;
         struct lkg_lifecycle l;
@@ -114,7 +114,7 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_co
         if (!c->active || t->pidfd < 0)
                 return false;
         if (t->generation == c->active->number) {
-                lkg_component_take_lifecycle(c, config, &l, &facts);
+                lkg_component_take_lifecycle(c, &l, &facts);
                 /* an operator may have pinned another generation */
                 return lkg_lifecycle_serves_tried(&l, &facts);
         }
@@ -124,23 +124,23 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_co
         return lkg_config_source_matches(&made_of, &c->dynamic->pointers.active);
 }
 
-static bool is_on_trial(const struct lkg_component *c, const struct lkg_config *config)
+static bool is_on_trial(const struct lkg_component *c)
 {
         struct lkg_lifecycle_facts facts;
         struct lkg_lifecycle l;
 
-        lkg_component_take_lifecycle(c, config, &l, &facts);
+        lkg_component_take_lifecycle(c, &l, &facts);
         return lkg_lifecycle_on_trial(&l, &facts);
 }
 
-uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struct lkg_config *config)
+uint64_t lkg_component_trial_deadline(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
         uint64_t due, save, first;
 
         if (!d || d->trial.state != LKG_TRIAL_RUNNING)
                 return UINT64_MAX;
-        due = is_on_trial(c, config) ? lkg_trial_due(&d->trial) : UINT64_MAX;
+        due = is_on_trial(c) ? lkg_trial_due(&d->trial) : UINT64_MAX;
         save = d->trial.running_since_ns || d->trial.away_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS
                                                                    : UINT64_MAX;
         first = due < save ? due : save;

@@ -99,27 +99,25 @@ static int admit(const struct lkg_content *content, char **ret_why, void *userda
 
         if (content->what == LKG_ADMIT_TOGETHER)
                 digest_of_facts(c, by);
-        return lkg_poison_admit(c->poison, c->config->name, content, by, ret_why);
+        return lkg_poison_admit(c->env->poison, c->config->name, content, by, ret_why);
 }
 
 static void finished(void *userdata)
 {
         const struct lkg_component *c = userdata;
 
-        lkg_poison_finished(c->poison);
+        lkg_poison_finished(c->env->poison);
 }
 
 static void judged(const char *file, const char *sha256, void *userdata)
 {
         const struct lkg_component *c = userdata;
 
-        lkg_poison_judged(c->poison, c->config->name, file, sha256);
+        lkg_poison_judged(c->env->poison, c->config->name, file, sha256);
 }
 
 struct lkg_admission lkg_component_admission(const struct lkg_component *c)
 {
-        if (!c->poison)
-                return (struct lkg_admission){ 0 };
         return (struct lkg_admission){
                 .admit = admit, .finished = finished, .judged = judged, .userdata = (void *)c
         };
@@ -185,8 +183,9 @@ static void judge_candidate(struct lkg_candidate *candidate, void *userdata)
         lkg_candidate_judge(candidate, c->judges[is_over_remote(candidate)], c->names.hint);
 }
 
-static void new_stack(struct lkg_component *c, const struct lkg_component_env *env)
+static void new_stack(struct lkg_component *c)
 {
+        const struct lkg_component_env *env = c->env;
         struct lkg_stack_config config =
                 lkg_component_stack_config(env->config, c->config, env->source_fd, env->source_path);
         const struct lkg_admission admission = lkg_component_admission(c);
@@ -322,8 +321,8 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         int r;
 
         *c = (struct lkg_component){
+                .env = env,
                 .config = &env->config->components[index],
-                .poison = env->poison,
                 .index = index,
                 .history = { .dirfd = -EBADF },
                 .process.ended_fd = -EBADF,
@@ -336,7 +335,7 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         r = lkg_state_load_component(env->state, c->config->name, &c->state, report);
         if (r >= 0) {
                 new_judges(c);
-                new_stack(c, env);
+                new_stack(c);
                 r = lkg_history_open(env->state->fd, c->config->name, &c->history, report, err);
         }
         if (r < 0) {
@@ -479,13 +478,13 @@ void lkg_component_set_lost(struct lkg_component *c, const char *text)
 /* ---- candidate ---- */
 
 /* The fallback copy under the base's name comes and goes; the stack must not see it. */
-static void check_base(struct lkg_component *c, const struct lkg_component_env *env)
+static void check_base(struct lkg_component *c)
 {
         bool ours;
 
         if (!*c->config->base || *c->config->base == '/')
                 return;
-        ours = lkg_fallback_is_ours(env->source_fd, c->config->base);
+        ours = lkg_fallback_is_ours(c->env->source_fd, c->config->base);
         if (ours == c->base_is_fallback)
                 return;
         c->base_is_fallback = ours;
@@ -631,12 +630,11 @@ struct lkg_candidate *lkg_component_local(const struct lkg_component *c)
         return local;
 }
 
-int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env,
-                          const struct lkg_touched *touched, struct lkg_error *err)
+int lkg_component_refresh(struct lkg_component *c, const struct lkg_touched *touched, struct lkg_error *err)
 {
         int r;
 
-        check_base(c, env);
+        check_base(c);
         r = lkg_stack_look(c->stack, touched->everything ? NULL : (const char *const *)touched->paths,
                            touched->n_paths, err);
         return r < 0 ? r : look_over_base(c, err);
@@ -660,18 +658,18 @@ void lkg_component_follow(struct lkg_component *c, struct lkg_remote_base *base)
  * If the base is our own fallback copy, the stack has no base and does not watch that path; a file that
  * replaces the copy must still be noticed.
  */
-static void watch_fallback(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
+static void watch_fallback(const struct lkg_component *c, struct lkg_watch *watch)
 {
         LKG_CLEANUP(lkg_freep) char *dir;
         const char *slash = strrchr(c->config->base, '/'), *name = slash ? slash + 1 : c->config->base;
         struct lkg_stack_watch wanted = { .names = &name, .n_names = 1 };
 
-        wanted.path = dir = lkg_format("%s%s%.*s", source_path, slash ? "/" : "",
+        wanted.path = dir = lkg_format("%s%s%.*s", c->env->source_path, slash ? "/" : "",
                                        slash ? (int)(slash - c->config->base) : 0, c->config->base);
         lkg_watch_add(watch, &wanted);
 }
 
-void lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
+void lkg_component_watch(const struct lkg_component *c, struct lkg_watch *watch)
 {
         const struct lkg_stack_watch *wanted;
         size_t n = lkg_stack_watches(c->stack, &wanted);
@@ -679,7 +677,7 @@ void lkg_component_watch(const struct lkg_component *c, const char *source_path,
         for (size_t i = 0; i < n; i++)
                 lkg_watch_add(watch, &wanted[i]);
         if (c->base_is_fallback)
-                watch_fallback(c, source_path, watch);
+                watch_fallback(c, watch);
 }
 
 /* ---- what is served ---- */

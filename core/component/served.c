@@ -39,7 +39,7 @@ void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *befo
 
 /* ---- the history ---- */
 
-void lkg_component_prune_history(struct lkg_component *c, size_t limit)
+void lkg_component_prune_history(struct lkg_component *c)
 {
         /*
          * The generation that was last served according to the disk is kept until a newer record is on disk.
@@ -58,7 +58,7 @@ void lkg_component_prune_history(struct lkg_component *c, size_t limit)
         for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
                 if (c->facts->processes[i].pidfd >= 0)
                         keep[8 + i] = c->facts->processes[i].generation;
-        lkg_history_prune(&c->history, limit, keep, LKG_ARRAY_SIZE(keep));
+        lkg_history_prune(&c->history, c->env->config->history_limit, keep, LKG_ARRAY_SIZE(keep));
 }
 
 void lkg_component_recover_last_good(struct lkg_component *c)

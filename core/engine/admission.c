@@ -15,19 +15,9 @@ static int admit_object(const struct lkg_content *content, char **ret_why, void 
         struct lkg_engine *e = userdata;
 
         for (size_t i = 0; i < e->n_components; i++)
-                if (lkg_component_is_remote(&e->components[i], e->config))
+                if (lkg_component_is_remote(&e->components[i]))
                         return lkg_poison_admit(&e->poison, e->components[i].config->name, content, "",
                                                 ret_why);
-        return 0;
-}
-
-/* Before the loop waits: all work since the last wait is finished. */
-static int on_prepare(sd_event_source *source, void *userdata)
-{
-        struct lkg_engine *e = userdata;
-
-        (void)source;
-        lkg_poison_done(&e->poison);
         return 0;
 }
 
@@ -43,7 +33,7 @@ static void note_no_memory(void)
 
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err)
 {
-        int r = lkg_poison_open(e->options.runtime_fd, e->options.state_fd, e->config->virtual_dir,
+        int r = lkg_poison_open(e->options.runtime_fd, e->options.state_fd, e->env.config->virtual_dir,
                                 &e->poison, &e->reports.setup, err);
 
         e->admission = (struct lkg_admission){ .admit = admit_object, .userdata = e };
@@ -57,11 +47,6 @@ void lkg_engine_close_poison(struct lkg_engine *e)
         if (noted == &e->poison)
                 noted = NULL;
         lkg_poison_close(&e->poison);
-}
-
-int lkg_engine_watch_poison(struct lkg_engine *e)
-{
-        return sd_event_source_set_prepare(e->sources.inotify, on_prepare);
 }
 
 /* ---- trying again ---- */

@@ -10,17 +10,6 @@
 
 /* ---- CHANGED ---- */
 
-/* A refused change is still a success: status/ says why. */
-void lkg_engine_answer_looked_at(struct lkg_engine *e)
-{
-        if (!e->batch.is_looked_at)
-                return;
-        for (size_t i = 0; i < e->batch.n; i++)
-                lkg_server_done(e->batch.items[i].peer, e->batch.items[i].ticket, 0,
-                                lkg_publisher_number(e->publisher));
-        e->batch.n = 0;
-}
-
 /* One look answers all changes of this batch: as soon as a publication shows it, otherwise when the look ends. */
 static void answer_changes(struct lkg_engine *e)
 {
@@ -167,7 +156,6 @@ static void watch_for_orphans(struct lkg_engine *e)
 {
         e->clock.orphan_at_ns =
                 e->orphan && e->server.n_peers == 0 ? lkg_boottime_ns() + LKG_ORPHAN_NS : LKG_NEVER;
-        lkg_engine_arm(e);
 }
 
 static void on_gone(struct lkg_peer *peer, void *userdata)

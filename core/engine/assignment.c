@@ -22,14 +22,6 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
                 lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
 }
 
-void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_event event = { .kind = LKG_EVENT_PIN };
-        struct lkg_error err = { 0 };
-
-        (void)lkg_engine_step(e, c, &event, &err);
-}
-
 /* Reports a recorded assignment. It may be bad at once: a new version of bad content is bad, too. */
 static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                           const struct lkg_config_source *source)
@@ -87,8 +79,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         }
         lkg_component_set_desired(c, LKG_DESIRED_REMOTE, "", "");
         if (known && c->base && c->base->fault && lkg_config_source_equal(&c->base->source, source))
-                (void)lkg_component_restore_base(c, lkg_engine_env(e), source,
-                                                 &err); /* it was lost, and is there again */
+                (void)lkg_component_restore_base(c, source, &err); /* it was lost, and is there again */
         if (known)
                 return;
         r = lkg_engine_step(e, c, &event, &err);
@@ -186,7 +177,7 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched)
 {
-        if (lkg_component_is_remote(c, e->config))
+        if (lkg_component_is_remote(c))
                 follow(e, c, touched);
 }
 
@@ -219,7 +210,7 @@ static bool turn(void *userdata)
 
         if (!c)
                 return false;
-        if (lkg_component_is_remote(c, e->config))
+        if (lkg_component_is_remote(c))
                 follow(e, c, NULL);
         lkg_places_update_findings(e->places);
         e->hooks->cycle(e, /* look= */ lkg_places_looks_at_file(e->places));
@@ -268,7 +259,7 @@ void lkg_engine_new_places(struct lkg_engine *e)
                 .userdata = e,
         };
 
-        e->places = lkg_places_new(&options, e->config);
+        e->places = lkg_places_new(&options, e->env.config);
 }
 
 void lkg_engine_open_places(struct lkg_engine *e, bool fresh)
@@ -278,8 +269,7 @@ void lkg_engine_open_places(struct lkg_engine *e, bool fresh)
         lkg_places_open(e->places, /* wanted= */ e->store.lock_fd >= 0, fresh);
         findings = lkg_places_findings(e->places);
         for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].findings.api =
-                        lkg_component_is_remote(&e->components[i], e->config) ? findings : NULL;
+                e->components[i].findings.api = lkg_component_is_remote(&e->components[i]) ? findings : NULL;
         if (e->started)
                 lkg_places_run(e->places);
 }

@@ -13,6 +13,7 @@ struct running {
         struct lkg_engine *e;
         struct lkg_component *c;
         const struct lkg_event *event;
+        const struct lkg_effect *effect;
         struct lkg_lifecycle now; /* before the step */
         struct lkg_step step;
         uint64_t now_ns;
@@ -25,9 +26,8 @@ struct running {
 static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                      struct lkg_error *err, bool *ret_accepted);
 
-static int adopt(struct running *run, const struct lkg_effect *effect)
+static int adopt(struct running *run)
 {
-        (void)effect;
         lkg_component_adopt(run->c, &run->now, &run->step.next, run->saved_record);
         return 0;
 }
@@ -43,95 +43,86 @@ static int not_written(struct running *run, int r)
         return r;
 }
 
-static int keep_record(struct running *run, const struct lkg_effect *effect)
+static int keep_record(struct running *run)
 {
-        (void)effect;
         return lkg_state_keep_component(&run->e->state, run->c->config->name);
 }
 
-static int restore_record(struct running *run, const struct lkg_effect *effect)
+static int restore_record(struct running *run)
 {
-        (void)effect;
         return lkg_state_restore_component(&run->e->state, run->c->config->name);
 }
 
-static int forget_record(struct running *run, const struct lkg_effect *effect)
+static int forget_record(struct running *run)
 {
-        (void)effect;
         lkg_state_forget_kept(&run->e->state, run->c->config->name);
         return 0;
 }
 
-static int keep_generation(struct running *run, const struct lkg_effect *effect)
+static int keep_generation(struct running *run)
 {
-        int r = lkg_history_write(&run->c->history, effect->generation, run->err);
+        int r = lkg_history_write(&run->c->history, run->effect->generation, run->err);
 
         return r < 0 ? not_written(run, r) : 0;
 }
 
-static int save_record(struct running *run, const struct lkg_effect *effect)
+static int save_record(struct running *run)
 {
         int r = lkg_engine_save_record(run->e, run->c, &run->step.next.record);
 
-        (void)effect;
         run->saved_record = r >= 0;
         return r < 0 ? not_written(run, r) : 0;
 }
 
-static int save_document(struct running *run, const struct lkg_effect *effect)
+static int save_document(struct running *run)
 {
         const struct lkg_dynamic *d = run->c->dynamic;
         const struct lkg_generation *active = run->c->active;
         const char *before = *d->pointers.good.sha256 ? d->pointers.good.sha256 : NULL;
         char sha256[LKG_SHA256_HEX];
 
-        (void)effect;
         return lkg_store_save_document(&d->store, active->document.data, active->document.size, before,
                                        sha256, run->err);
 }
 
-static int save_trial(struct running *run, const struct lkg_effect *effect)
+static int save_trial(struct running *run)
 {
         const struct lkg_lifecycle *next = &run->step.next;
         struct lkg_dynamic *d = run->c->dynamic;
         int r = lkg_store_save_trial(&d->store, lkg_lifecycle_tried(next, d->scope_all), &next->trial,
                                      run->now_ns, run->err);
 
-        (void)effect;
         if (r >= 0)
                 d->trial_saved_ns = run->now_ns;
         return r;
 }
 
-static int save_pointers(struct running *run, const struct lkg_effect *effect)
+static int save_pointers(struct running *run)
 {
         int r = lkg_store_save_pointers(&run->c->dynamic->store, &run->step.next.pointers, run->err);
 
-        (void)effect;
         return r;
 }
 
-static int mark_bad(struct running *run, const struct lkg_effect *effect)
+static int mark_bad(struct running *run)
 {
         bool is_new = !lkg_bad_named(&run->c->dynamic->bad, run->step.mark.id);
         int r = lkg_component_mark_bad(run->c, &run->step.mark, run->err);
 
-        (void)effect;
         run->marked = r >= 0 && is_new;
         return r;
 }
 
 /* Removes the mark that the failed event made. That was a step of the caller, so the event names the mark. */
-static int forgive(struct running *run, const struct lkg_effect *effect)
+static int forgive(struct running *run)
 {
         struct lkg_dynamic *d = run->c->dynamic;
         int r = lkg_store_forgive(&d->store, &d->bad, run->event->marked_id, /* exactly= */ true, run->err);
 
-        (void)effect;
         return r < 0 ? r : 0;
 }
 
-static int note_start(struct running *run, const struct lkg_effect *effect)
+static int note_start(struct running *run)
 {
         struct lkg_dynamic *d = run->c->dynamic;
         const struct lkg_startups before = d->startups;
@@ -139,30 +130,27 @@ static int note_start(struct running *run, const struct lkg_effect *effect)
 
         lkg_startups_add(&d->startups, d->boot, &run->step.startup);
         r = lkg_store_save_startups(&d->store, &d->startups, run->err);
-        if (r < 0 && run->event->by_command && !effect->optional)
+        if (r < 0 && run->event->by_command && !run->effect->optional)
                 d->startups = before; /* refused, so it will be reported again */
         return r;
 }
 
 /* ---- in memory ---- */
 
-static int follow(struct running *run, const struct lkg_effect *effect)
+static int follow(struct running *run)
 {
-        (void)effect;
         lkg_component_follow_tried(run->c);
         return 0;
 }
 
-static int follow_missing(struct running *run, const struct lkg_effect *effect)
+static int follow_missing(struct running *run)
 {
-        (void)effect;
         lkg_component_follow_missing(run->c, run->event->fault);
         return 0;
 }
 
-static int serve_stored(struct running *run, const struct lkg_effect *effect)
+static int serve_stored(struct running *run)
 {
-        (void)effect;
         lkg_component_serve_stored_or_local(run->c);
         return 0;
 }
@@ -178,13 +166,13 @@ static int nested(struct running *run, const struct lkg_event *event)
 }
 
 /* If the document that was passed over cannot be recorded, it stays unknown. The rollback stands. */
-static int merge_good(struct running *run, const struct lkg_effect *effect)
+static int merge_good(struct running *run)
 {
         struct lkg_event event = *run->event;
         char sha256[LKG_SHA256_HEX], fault[LKG_REASON_MAX];
 
         event.kind = LKG_EVENT_MERGED;
-        event.merge = lkg_component_merge_good(run->c, lkg_engine_env(run->e), effect->same, sha256, fault);
+        event.merge = lkg_component_merge_good(run->c, run->effect->same, sha256, fault);
         event.sha256 = sha256;
         event.fault = fault;
         (void)nested(run, &event);
@@ -206,22 +194,22 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
  * A stored document already has a number, and the pin keeps today's layers from replacing it. A merge gets its number when it is
  * published.
  */
-static int serve_good(struct running *run, const struct lkg_effect *effect)
+static int serve_good(struct running *run)
 {
         struct lkg_event event = *run->event;
-        int r = effect->same ? lkg_component_serve_stored(run->c, NULL)
-                             : serve_merge_or_stored(run->e, run->c);
+        int r = run->effect->same ? lkg_component_serve_stored(run->c, NULL)
+                                  : serve_merge_or_stored(run->e, run->c);
 
         if (r >= 0 && !run->c->active)
                 r = -EBUSY;
         if (r < 0)
                 return lkg_error_set(run->err, r, NULL, "there is no last known good that could be served");
         event.kind = LKG_EVENT_PINNED;
-        event.mode = effect->mode;
+        event.mode = run->effect->mode;
         return nested(run, &event);
 }
 
-static int begin_trial(struct running *run, const struct lkg_effect *effect)
+static int begin_trial(struct running *run)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_dynamic *d = run->c->dynamic;
@@ -229,33 +217,31 @@ static int begin_trial(struct running *run, const struct lkg_effect *effect)
         struct lkg_event event = *run->event;
         struct lkg_trial stored;
 
-        (void)effect;
         event.kind = LKG_EVENT_BEGIN;
         if (d->scope_all && lkg_store_load_trial(&d->store, &document, &stored, &ignored) >= 0)
                 event.stored = &stored;
         return nested(run, &event);
 }
 
-static int retry(struct running *run, const struct lkg_effect *effect)
+static int retry(struct running *run)
 {
-        (void)effect;
         lkg_engine_retry_by(run->e, run->now_ns + LKG_RETRY_MAX_NS);
         return 0;
 }
 
-static int next(struct running *run, const struct lkg_effect *effect)
+static int next(struct running *run)
 {
         struct lkg_event event = *run->event;
 
-        event.kind = effect->next;
+        event.kind = run->effect->next;
         return nested(run, &event);
 }
 
-static int tell(struct running *run, const struct lkg_effect *effect)
+static int tell(struct running *run)
 {
         struct lkg_component_news news;
 
-        lkg_component_tell(run->c, effect->news, run->event, &run->step, &news);
+        lkg_component_tell(run->c, run->effect->news, run->event, &run->step, &news);
         if (news.reason)
                 lkg_engine_event(run->e, run->c, news.warning, news.reason, news.source, news.words);
         return 0;
@@ -264,7 +250,7 @@ static int tell(struct running *run, const struct lkg_effect *effect)
 /* ---- all effects ---- */
 
 static const struct {
-        int (*run)(struct running *run, const struct lkg_effect *effect);
+        int (*run)(struct running *run);
         const char *failure; /* for the log; NULL = the caller or a waiting client is told */
 } effects[_LKG_EFFECT_MAX] = {
         [LKG_EFFECT_ADOPT] = { adopt, NULL },
@@ -290,20 +276,20 @@ static const struct {
         [LKG_EFFECT_NEXT] = { next, NULL },
 };
 
-static int carry_out_one(struct running *run, const struct lkg_effect *effect)
+static int carry_out_one(struct running *run)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
-        const char *failure = effects[effect->kind].failure;
-        int r = effects[effect->kind].run(run, effect);
+        const char *failure = effects[run->effect->kind].failure;
+        int r = effects[run->effect->kind].run(run);
 
         if (r < 0 && failure)
-                lkg_log(effect->optional ? LOG_WARNING : LOG_ERR, &fields, "%s: %s", failure,
+                lkg_log(run->effect->optional ? LOG_WARNING : LOG_ERR, &fields, "%s: %s", failure,
                         run->err->message);
-        return effect->optional ? 0 : r;
+        return run->effect->optional ? 0 : r;
 }
 
 /* Handles a failed effect. Return: @code; or, if the event still counts as done, the result of the remaining work. */
-static int fail(struct running *run, const struct lkg_effect *effect, int code, bool *ret_accepted)
+static int fail(struct running *run, int code, bool *ret_accepted)
 {
         struct lkg_event event = *run->event;
         struct lkg_error ignored = { 0 };
@@ -312,7 +298,7 @@ static int fail(struct running *run, const struct lkg_effect *effect, int code, 
         if (event.kind != LKG_EVENT_FAILED)
                 event.of = event.kind;
         event.kind = LKG_EVENT_FAILED;
-        event.failed = effect->kind;
+        event.failed = run->effect->kind;
         event.code = code;
         event.marked_id = run->marked ? run->step.mark.id : NULL;
         r = carry_out(run->e, run->c, &event, &ignored, ret_accepted);
@@ -327,7 +313,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         bool accepted = false;
         int r = 0;
 
-        lkg_component_take_lifecycle(c, e->config, &run.now, &facts);
+        lkg_component_take_lifecycle(c, &run.now, &facts);
         lkg_step(&run.now, &facts, event, run.now_ns, &run.step);
         *ret_accepted = run.step.accepted;
         if (run.step.result < 0) {
@@ -336,14 +322,13 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
                 return run.step.result;
         }
         for (size_t i = 0; i < run.step.n_effects; i++) {
-                const struct lkg_effect *effect = &run.step.effects[i];
-
+                run.effect = &run.step.effects[i];
                 run.settled = false;
-                r = carry_out_one(&run, effect);
+                r = carry_out_one(&run);
                 if (r >= 0)
                         continue;
                 if (!run.settled)
-                        r = fail(&run, effect, r, &accepted);
+                        r = fail(&run, r, &accepted);
                 break;
         }
         *ret_accepted = *ret_accepted || accepted;
@@ -355,17 +340,19 @@ int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct 
 {
         const struct lkg_component_state before = c->state;
         struct lkg_event whole = *event;
+        struct lkg_error ignored = { 0 };
         bool accepted;
 
         whole.before = &before;
         if (!whole.wall_ns)
                 whole.wall_ns = lkg_realtime_ns();
-        return carry_out(e, c, &whole, err, &accepted);
+        return carry_out(e, c, &whole, err ? err : &ignored, &accepted);
 }
 
-/* ---- engine-trial ---- */
-
-/* How long the component has run with the configuration on trial, and whether it is healthy. */
+void lkg_engine_happened(struct lkg_engine *e, struct lkg_component *c, enum lkg_event_kind kind)
+{
+        (void)lkg_engine_step(e, c, &(struct lkg_event){ .kind = kind }, NULL);
+}
 
 /* ---- does the component run the configuration on trial? ---- */
 
@@ -384,18 +371,16 @@ void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
         struct lkg_event event = { .kind = LKG_EVENT_ALIVE };
-        struct lkg_error err = { 0 };
 
         if (!d || !d->watched || !c->facts || d->trial.state != LKG_TRIAL_RUNNING)
                 return;
         event.away = true;
         for (size_t i = 0; i < c->facts->n_processes; i++) {
                 event.away = event.away && c->facts->processes[i].pidfd < 0;
-                event.alive =
-                        event.alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
-                                        lkg_component_runs_tried(c, e->config, &c->facts->processes[i]));
+                event.alive = event.alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
+                                              lkg_component_runs_tried(c, &c->facts->processes[i]));
         }
-        (void)lkg_engine_step(e, c, &event, &err);
+        (void)lkg_engine_step(e, c, &event, NULL);
 }
 
 void lkg_engine_on_health(void *userdata)
@@ -411,12 +396,11 @@ void lkg_engine_on_health(void *userdata)
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
-        struct lkg_error err = { 0 };
 
-        if (lkg_health_update(e->probes, e->places, e->config, c))
-                (void)lkg_engine_step(e, c, &(struct lkg_event){ .kind = LKG_EVENT_HEALTH }, &err);
+        if (lkg_health_update(e->probes, e->places, c))
+                lkg_engine_happened(e, c, LKG_EVENT_HEALTH);
         event.reason = lkg_component_unhealthy(c);
         if (!c->dynamic || c->dynamic->trial.state != LKG_TRIAL_RUNNING)
                 return;
-        c->due.trial_failed_ns = lkg_engine_step(e, c, &event, &err) < 0 ? lkg_boottime_ns() : 0;
+        c->due.trial_failed_ns = lkg_engine_step(e, c, &event, NULL) < 0 ? lkg_boottime_ns() : 0;
 }

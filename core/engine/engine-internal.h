@@ -37,14 +37,10 @@ struct lkg_starting {
 };
 #define LKG_STARTING_MAX 16u
 
-/* Callbacks into the loop and the cycle, which know all parts; the parts do not know them (lifetime.c). */
+/* Callbacks into the cycle, which knows all parts; the parts do not know it (lifetime.c). */
 struct lkg_engine_hooks {
         void (*cycle)(struct lkg_engine *e, bool look);
         int (*commit)(struct lkg_engine *e);
-        void (*answer_looked_at)(struct lkg_engine *e);
-        void (*arm)(struct lkg_engine *e);
-        void (*persist_soon)(struct lkg_engine *e);
-        void (*resolve_starts)(struct lkg_engine *e);
 };
 extern const struct lkg_engine_hooks lkg_engine_hooks;
 
@@ -89,7 +85,6 @@ struct lkg_engine {
         struct lkg_engine_paths paths;
         sd_event *event;
         struct lkg_engine_sources sources;
-        struct lkg_config *config;
         struct lkg_component *components;
         size_t n_components;
         struct lkg_state state;
@@ -108,10 +103,9 @@ struct lkg_engine {
         struct lkg_engine_clock clock;
         uint64_t n_cycles; /* what is shown may have changed with each */
         struct lkg_engine_batch batch;
-        struct lkg_component_env env; /* lkg_engine_env() */
+        struct lkg_component_env env; /* what its components borrow; it owns the configuration */
         struct lkg_settled settled;   /* which changed files already count */
         struct lkg_engine_starts starts;
-        const struct lkg_message *command; /* the one that is being carried out; NULL = none */
 };
 
 /**
@@ -131,9 +125,6 @@ int lkg_engine_commit(struct lkg_engine *e);
 /** lkg_engine_answer_looked_at() - answer the CHANGED messages that caused the current cycle. */
 void lkg_engine_answer_looked_at(struct lkg_engine *e);
 
-/** lkg_engine_arm() - set the timer to what is due next. */
-void lkg_engine_arm(struct lkg_engine *e);
-
 /** lkg_engine_persist_soon() - call lkg_engine_persist() when it is quiet. */
 void lkg_engine_persist_soon(struct lkg_engine *e);
 
@@ -147,8 +138,6 @@ int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
 void lkg_engine_mark_findings(struct lkg_engine *e);
 /** lkg_engine_retry_by() - look again then at the latest (CLOCK_BOOTTIME). */
 void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns);
-/** lkg_engine_env() - the environment that the components use now. Borrowed until the next call. */
-const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);
 
 struct lkg_engine_snapshot {
         struct lkg_snapshot snapshot;
@@ -199,10 +188,13 @@ int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int
 /**
  * lkg_engine_step() - @event has happened: find out what follows (lkg_step()), and carry it out.
  * @event: wall_ns 0 = now; `before` is set here
+ * @err: may be NULL
  * Return: 0; -EINVAL, -EBUSY: refused, @err says why; another -errno: a durable effect failed, which has been handled.
  */
 int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                     struct lkg_error *err);
+/** lkg_engine_happened() - lkg_engine_step() for an event without members, whose failure has been handled. */
+void lkg_engine_happened(struct lkg_engine *e, struct lkg_component *c, enum lkg_event_kind kind);
 
 /** lkg_engine_update_alive() - the trial's clock runs while a process is alive that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
@@ -217,11 +209,6 @@ void lkg_engine_on_health(void *userdata);
  */
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err);
 void lkg_engine_close_poison(struct lkg_engine *e);
-/**
- * lkg_engine_watch_poison() - from now on, work counts as finished whenever the loop waits. Return: 0 or
- * -errno.
- */
-int lkg_engine_watch_poison(struct lkg_engine *e);
 /**
  * lkg_engine_lift_old_poison() - after an upgrade: content that an older lkgfs refused may be tried again; its bad marks are
  * removed.
@@ -261,17 +248,10 @@ void lkg_engine_new_places(struct lkg_engine *e);
  * started
  */
 void lkg_engine_open_places(struct lkg_engine *e, bool fresh);
-/** lkg_engine_check_pin() - when an engine starts: is the pin of a rollback still valid, or was something new assigned? */
-void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_settle_remote() - before a commit: activate the source that should be active. */
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - begin or end the trial of c->active, durably before the publication. */
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
-/**
- * lkg_engine_finish_avoiding() - trial.scope all, when an engine starts: finish a rollback for which the previous engine had made
- * the bad mark.
- */
-void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c);
 /* snapshot.c: what the cluster is told. */
 /** lkg_engine_event() - send an Event about @source if @c follows the reference. @words: never content */
 void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,

@@ -18,7 +18,7 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
-        int r = lkg_component_refresh(c, lkg_engine_env(e), touched, &err);
+        int r = lkg_component_refresh(c, touched, &err);
 
         if (r < 0) {
                 lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
@@ -89,7 +89,7 @@ static bool update_watches(struct lkg_engine *e)
         bool added;
 
         for (size_t i = 0; i < e->n_components; i++)
-                lkg_component_watch(&e->components[i], e->paths.source, &e->watch);
+                lkg_component_watch(&e->components[i], &e->watch);
         for (size_t i = 0; i < way->n; i++)
                 lkg_watch_add(&e->watch, &way->items[i]);
         added = lkg_watch_end(&e->watch);
@@ -152,25 +152,21 @@ void lkg_engine_look(struct lkg_engine *e)
 
 static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_event event = { .kind = LKG_EVENT_TRY_DUE };
-        struct lkg_error err = { 0 };
-
         if (c->state.hold.try_phase == LKG_TRY_RUNNING)
-                (void)lkg_engine_step(e, c, &event, &err);
+                lkg_engine_happened(e, c, LKG_EVENT_TRY_DUE);
 }
 
 /* The pinned generation is lost. This is reported, because the hold was acknowledged. */
 static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        struct lkg_error err = { 0 };
         char lost[LKG_LOST_MAX];
         const struct lkg_event event = { .kind = LKG_EVENT_HOLD_LOST, .reason = lost };
 
         lkg_log(LOG_ERR, &fields, "cannot serve the held generation, no longer held: %s", why->message);
         (void)snprintf(lost, sizeof(lost), "the hold at generation %" PRIu64 " (%s), its document is lost",
                        c->state.hold.generation, lkg_hold_mode_name(c->state.hold.mode));
-        (void)lkg_engine_step(e, c, &event, &err);
+        (void)lkg_engine_step(e, c, &event, NULL);
         c->faults.lost_now = true;
 }
 
@@ -242,25 +238,23 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_ser
         lkg_component_note_base(c);
         u->changed = c->active != u->active;
         if (u->changed)
-                lkg_component_prune_history(c, e->config->history_limit);
+                lkg_component_prune_history(c);
         lkg_component_note_served(c);
         lkg_engine_prepare_remote(e, c);
-        lkg_component_note(c, e->paths.source);
+        lkg_component_note(c);
         if (c->due.facts && c->candidate)
-                lkg_component_check_facts(
-                        c, &(struct lkg_view_place){ e->paths.mount_point, e->options.source_fd });
+                lkg_component_check_facts(c);
         return 0;
 }
 
 static void take_back(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *before)
 {
         const struct lkg_event unpublished = { .kind = LKG_EVENT_UNPUBLISHED, .hold = &before->hold };
-        struct lkg_error err = { 0 };
 
         if (!before->changed)
                 return;
         lkg_component_serve_before(c, before);
-        (void)lkg_engine_step(e, c, &unpublished, &err);
+        (void)lkg_engine_step(e, c, &unpublished, NULL);
 }
 
 /* The only place that handles what follows when readers get another generation, whatever the reason. */
@@ -296,7 +290,7 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
         if (r < 0)
                 return r;
         /* Answer writers first: the answer names the publication, and their close() waits for nothing else. */
-        e->hooks->answer_looked_at(e);
+        lkg_engine_answer_looked_at(e);
         if (r > 0) {
                 lkg_engine_ask_first_fallback(e);
                 lkg_server_published(&e->server, lkg_publisher_number(e->publisher));
@@ -359,7 +353,7 @@ int lkg_engine_commit(struct lkg_engine *e)
                 for (size_t i = 0; r > 0 && i < e->n_components; i++)
                         announce(e, &e->components[i], undo[i].number != 0);
                 if (r > 0)
-                        e->hooks->persist_soon(e);
+                        lkg_engine_persist_soon(e);
         }
         for (size_t i = 0; i < e->n_components; i++) {
                 e->components[i].faults.lost_now = false;
@@ -388,11 +382,10 @@ void lkg_engine_turn(struct lkg_engine *e, bool look)
         (void)lkg_engine_commit(e);
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_stack_rest(e->components[i].stack);
-        e->hooks->arm(e);
 }
 
 void lkg_engine_cycle(struct lkg_engine *e, bool look)
 {
-        e->hooks->persist_soon(e);
+        lkg_engine_persist_soon(e);
         lkg_engine_turn(e, look);
 }

@@ -113,8 +113,7 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                     e->components[i].state.unfinished.kind == LKG_UNFINISHED_NONE)
                         lkg_server_remember(&e->server, e->components[i].state.ticket, 0,
                                             lkg_publisher_number(e->publisher));
-        if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_poison(e)) < 0 ||
-                       (r = lkg_engine_watch_facts(e)) < 0))
+        if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_facts(e)) < 0))
                 (void)lkg_error_set(err, r, NULL, "event loop");
         return r;
 }
@@ -123,6 +122,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
                    struct lkg_report *report, struct lkg_error *err)
 {
         struct lkg_engine *e = lkg_must(calloc(1, sizeof(*e)));
+        struct lkg_config *config = NULL;
         int r;
 
         e->hooks = &lkg_engine_hooks;
@@ -137,7 +137,17 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->paths.mount_point = copy_or_null(options->mount_point);
         e->paths.source = lkg_must(strdup(options->source_path));
         e->settled = (struct lkg_settled){ .watch = &e->watch, .source_path = e->paths.source };
-        r = lkg_engine_load_config(e, &e->config, &e->reports.setup);
+        r = lkg_engine_load_config(e, &config, &e->reports.setup);
+        e->env = (struct lkg_component_env){
+                .config = config,
+                .state = &e->state,
+                .poison = &e->poison,
+                .source_fd = options->source_fd,
+                .source_path = e->paths.source,
+                .mount_point = e->paths.mount_point,
+                .settled = &e->settled,
+                .store = &e->store,
+        };
         if (r < 0)
                 (void)lkg_error_set(err, r, NULL, "configuration");
         else
@@ -176,7 +186,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         lkg_report_deinit(&e->reports.setup);
         lkg_report_deinit(&e->reports.reload);
         lkg_report_deinit(&e->reports.shown);
-        lkg_config_free(e->config);
+        lkg_config_free(e->env.config);
         sd_event_unref(e->event);
         free(e->paths.config);
         free(e->paths.vendor);
@@ -247,14 +257,15 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         }
         e->settled.vouched_all = false;
         for (size_t i = 0; fresh && i < e->n_components; i++) {
-                int code = lkg_component_check_first(&e->components[i], e->paths.source,
-                                                     e->paths.mount_point, err);
+                int code = lkg_component_check_first(&e->components[i], err);
 
                 if (code)
                         return fatal(e, code, err);
         }
         for (size_t i = 0; i < e->n_components; i++) {
-                lkg_engine_finish_avoiding(e, &e->components[i]);
+                if (e->components[i].dynamic)
+                        /* the previous engine may have died between a mark and its rollback */
+                        lkg_engine_happened(e, &e->components[i], LKG_EVENT_RESUMED);
                 (void)lkg_engine_finish_command(e, &e->components[i]);
         }
         lkg_engine_cycle(e, /* look= */ false);
@@ -273,7 +284,6 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 lkg_engine_persist(e);
         else
                 lkg_engine_persist_soon(e);
-        lkg_engine_arm(e);
         e->started = e->settled.started = true;
         lkg_places_run(e->places);
         return 0;
@@ -296,12 +306,12 @@ static void free_components(struct lkg_component *components, size_t n)
 static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lkg_error *err)
 {
         struct lkg_component *old = e->components;
-        struct lkg_config *old_config = e->config;
+        struct lkg_config *old_config = e->env.config;
         size_t n_old = e->n_components;
         struct lkg_error ignored = { 0 };
         int r;
 
-        e->config = next;
+        e->env.config = next;
         e->components = NULL;
         e->n_components = 0;
         r = lkg_engine_new_components(e, err);
@@ -309,7 +319,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 free_components(e->components, e->n_components);
                 e->components = old;
                 e->n_components = n_old;
-                e->config = old_config;
+                e->env.config = old_config;
                 lkg_config_free(next);
                 return r;
         }
@@ -348,7 +358,7 @@ void lkg_engine_reload(struct lkg_engine *e)
                 lkg_log_error("the configuration was not reloaded: %zu findings", report.n_findings);
         } else {
                 lkg_engine_persist(e); /* new components read their history from disk */
-                lkg_config_keep_mount(e->config, next, &e->reports.reload);
+                lkg_config_keep_mount(e->env.config, next, &e->reports.reload);
                 lkg_report_deinit(&e->reports.setup);
                 lkg_report_append(&e->reports.setup, &report);
                 r = apply_config(e, next, &err);
@@ -382,10 +392,9 @@ int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, 
 
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
 {
-        e->components = lkg_must(calloc(e->config->n_components, sizeof(*e->components)));
-        for (size_t i = 0; i < e->config->n_components; i++) {
-                int r = lkg_component_init(&e->components[i], lkg_engine_env(e), (unsigned)i,
-                                           &e->reports.setup, err);
+        e->components = lkg_must(calloc(e->env.config->n_components, sizeof(*e->components)));
+        for (size_t i = 0; i < e->env.config->n_components; i++) {
+                int r = lkg_component_init(&e->components[i], &e->env, (unsigned)i, &e->reports.setup, err);
 
                 if (r < 0)
                         return r;
@@ -399,7 +408,7 @@ void lkg_engine_build_rules(struct lkg_engine *e)
         size_t before = e->reports.setup.n_findings;
 
         lkg_rules_deinit(&e->rules);
-        e->rules = lkg_rules_build(e->config, e->options.source_fd, e->paths.source, &e->reports.setup);
+        e->rules = lkg_rules_build(e->env.config, e->options.source_fd, e->paths.source, &e->reports.setup);
         for (size_t i = before; i < e->reports.setup.n_findings; i++)
                 lkg_log_warning("%s: %s", e->paths.source, e->reports.setup.findings[i].text);
 }
@@ -409,8 +418,4 @@ void lkg_engine_build_rules(struct lkg_engine *e)
 const struct lkg_engine_hooks lkg_engine_hooks = {
         .cycle = lkg_engine_cycle,
         .commit = lkg_engine_commit,
-        .answer_looked_at = lkg_engine_answer_looked_at,
-        .arm = lkg_engine_arm,
-        .persist_soon = lkg_engine_persist_soon,
-        .resolve_starts = lkg_engine_resolve_starts,
 };

@@ -82,21 +82,6 @@ static void persist_component(struct lkg_engine *e, struct lkg_component *c)
         ask_fallback(e, c);
 }
 
-/* When it has been quiet for a while, but at most LKG_PERSIST_MAX_NS after the first event of a burst. */
-static void soon(uint64_t *at_ns, uint64_t *last_ns, uint64_t quiet_ns)
-{
-        uint64_t now = lkg_boottime_ns();
-
-        if (*at_ns == LKG_NEVER)
-                *last_ns = now + LKG_PERSIST_MAX_NS;
-        *at_ns = now + quiet_ns < *last_ns ? now + quiet_ns : *last_ns;
-}
-
-void lkg_engine_persist_soon(struct lkg_engine *e)
-{
-        soon(&e->clock.persist_at_ns, &e->clock.persist_last_ns, LKG_PERSIST_NS);
-}
-
 void lkg_engine_persist(struct lkg_engine *e)
 {
         struct lkg_error err = { 0 };
@@ -119,20 +104,26 @@ static uint64_t earlier(uint64_t a, uint64_t b)
         return a < b ? a : b;
 }
 
-void lkg_engine_arm(struct lkg_engine *e)
+/* Sets the timer to what is due next. */
+static void arm(struct lkg_engine *e)
 {
         uint64_t at = earlier(earlier(e->clock.persist_at_ns, e->clock.retry_at_ns),
                               earlier(e->clock.poll_at_ns, e->clock.orphan_at_ns));
+        uint64_t before;
 
         at = earlier(at, lkg_watch_deadline(&e->watch));
         for (size_t i = 0; i < e->n_components; i++)
                 at = earlier(at, earlier(lkg_hold_deadline(&e->components[i].state.hold),
-                                         lkg_component_trial_deadline(&e->components[i], e->config)));
+                                         lkg_component_trial_deadline(&e->components[i])));
         at = earlier(at, lkg_engine_starts_deadline(e));
         if (at == LKG_NEVER) {
                 (void)sd_event_source_set_enabled(e->sources.timer, SD_EVENT_OFF);
                 return;
         }
+        /* Setting it again would let it wait behind other events that have come since it has passed. */
+        if (sd_event_source_get_enabled(e->sources.timer, NULL) > 0 &&
+            sd_event_source_get_time(e->sources.timer, &before) >= 0 && before == at / 1000 + 1)
+                return;
         (void)sd_event_source_set_time(e->sources.timer, at / 1000 + 1);
         (void)sd_event_source_set_enabled(e->sources.timer, SD_EVENT_ONESHOT);
 }
@@ -185,8 +176,17 @@ static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *u
         (void)revents;
         if (lkg_watch_drain(&e->watch, lkg_boottime_ns()))
                 lkg_engine_cycle(e, /* look= */ true);
-        else
-                lkg_engine_arm(e); /* a write may have begun */
+        return 0;
+}
+
+/* Before the loop waits: all work since the last wait is finished, and whatever came of it may be due at another time. */
+static int on_prepare(sd_event_source *source, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+
+        (void)source;
+        lkg_poison_done(&e->poison);
+        arm(e);
         return 0;
 }
 
@@ -198,6 +198,8 @@ int lkg_engine_add_sources(struct lkg_engine *e)
                 r = sd_event_add_time(e->event, &e->sources.timer, CLOCK_BOOTTIME, 0, 1000, on_timer, e);
         if (r >= 0)
                 r = sd_event_source_set_enabled(e->sources.timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_prepare(e->sources.inotify, on_prepare);
         return r;
 }
 

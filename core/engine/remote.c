@@ -85,9 +85,7 @@ static void load_active(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_error err = { 0 };
         char reason[LKG_REASON_MAX], fault[LKG_REASON_MAX];
         struct lkg_event event = { .kind = LKG_EVENT_LOST, .reason = reason, .fault = fault };
-        int r = lkg_config_source_is_local(&active)
-                        ? 0
-                        : lkg_component_restore_base(c, lkg_engine_env(e), &active, &err);
+        int r = lkg_config_source_is_local(&active) ? 0 : lkg_component_restore_base(c, &active, &err);
 
         if (r >= 0) {
                 c->loss.unloaded = c->loss.unread = false;
@@ -112,7 +110,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_dynamic *d = c->dynamic;
 
-        if (lkg_component_is_remote(c, e->config)) {
+        if (lkg_component_is_remote(c)) {
                 d->desired = LKG_DESIRED_UNKNOWN;
                 (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "no reference yet");
                 load_active(e, c);
@@ -143,7 +141,7 @@ void lkg_engine_open_dynamic(struct lkg_engine *e)
                 size_t before = e->reports.setup.n_findings;
                 bool opened = !c->dynamic;
                 int r = c->dynamic ? 0
-                                   : lkg_dynamic_open(&e->store, e->config, c->config, &c->dynamic,
+                                   : lkg_dynamic_open(&e->store, e->env.config, c->config, &c->dynamic,
                                                       &e->reports.setup, &err);
 
                 if (r < 0) {
@@ -152,11 +150,11 @@ void lkg_engine_open_dynamic(struct lkg_engine *e)
                                        c->config->name, err.message);
                         continue;
                 }
-                if (opened && lkg_component_is_remote(c, e->config) &&
+                if (opened && lkg_component_is_remote(c) &&
                     lkg_report_has_code(&e->reports.setup, before, 4005))
                         lkg_component_set_lost(
                                 c, "what was remembered of remote configuration, its record is damaged");
-                lkg_engine_check_pin(e, c);
+                lkg_engine_happened(e, c, LKG_EVENT_PIN);
         }
         lkg_engine_open_places(e, fresh);
 }
@@ -168,11 +166,11 @@ void lkg_engine_reload_dynamic(struct lkg_engine *e)
 
                 if (!c->dynamic)
                         continue;
-                lkg_dynamic_configure(c->dynamic, e->config, c->config);
+                lkg_dynamic_configure(c->dynamic, e->env.config, c->config);
                 lkg_report_deinit(&c->assigned.findings); /* found again by the current rules */
                 lkg_component_note_tried(c, false);
                 /* switched off, or another component follows it now */
-                if (!lkg_component_is_remote(c, e->config)) {
+                if (!lkg_component_is_remote(c)) {
                         lkg_component_follow(c, NULL);
                         c->dynamic->desired = LKG_DESIRED_NONE;
                         *c->dynamic->desired_fault = '\0';
@@ -232,7 +230,7 @@ static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
         lkg_component_slot_wish(c, lkg_places_newest(e->places), lkg_realtime_ns(), &wish);
         wish.any = wish.any && may;
         go_on = lkg_rollout_lets_go(lkg_places_slot(e->places, &wish, words),
-                                    e->config->remote.rollout_slots == LKG_SLOTS_PREFER);
+                                    e->env.config->remote.rollout_slots == LKG_SLOTS_PREFER);
         go_on = !c->slots.needed || (wish.any && go_on);
         if (!go_on && may && *c->dynamic->waiting) {
                 (void)snprintf(held_back, sizeof(held_back), "%.130s; %.120s", words, c->dynamic->waiting);
@@ -274,7 +272,7 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *tried = NULL;
         struct lkg_error err = { 0 };
         bool done = false;
-        int r = lkg_component_load_assigned(c, lkg_engine_env(e), &tried, &err);
+        int r = lkg_component_load_assigned(c, &tried, &err);
 
         if (r < 0)
                 try_later(e, c, &err);
@@ -293,11 +291,10 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
 {
         char reason[LKG_REASON_MAX];
         const struct lkg_event event = { .kind = LKG_EVENT_FORBIDDEN, .reason = reason };
-        struct lkg_error err = { 0 };
 
         say_uid(reason, sizeof(reason), "failed to validate current", &c->dynamic->pointers.active);
         lkg_report_append(&c->assigned.findings, forbidden);
-        if (lkg_engine_step(e, c, &event, &err) < 0)
+        if (lkg_engine_step(e, c, &event, NULL) < 0)
                 c->due.guard = true;
 }
 
@@ -306,15 +303,14 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        const struct lkg_event settle = { .kind = LKG_EVENT_SETTLE };
         struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad;
         struct lkg_error err = { 0 };
 
-        if (!lkg_component_is_remote(c, e->config)) {
+        if (!lkg_component_is_remote(c)) {
                 lkg_component_try_anew(c);
                 if (d)
-                        (void)lkg_engine_step(e, c, &settle, &err);
+                        lkg_engine_happened(e, c, LKG_EVENT_SETTLE);
                 return;
         }
         if (c->loss.unloaded)
@@ -327,12 +323,12 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 if (forbidden.n_severity[LKG_ERROR] > 0)
                         condemn_active(e, c, &forbidden);
         }
-        (void)lkg_engine_step(e, c, &settle, &err);
+        lkg_engine_happened(e, c, LKG_EVENT_SETTLE);
         if (!lkg_config_source_is_local(&d->pointers.assigned) &&
             !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active)) {
                 bad = lkg_bad_find(&d->bad, &d->pointers.assigned);
                 if (bad)
-                        lkg_component_explain_assigned(c, lkg_engine_env(e), bad);
+                        lkg_component_explain_assigned(c, bad);
                 else if (lkg_boottime_ns() < c->assigned.try_at_ns)
                         lkg_engine_retry_by(e, c->assigned.try_at_ns);
                 else if (!lkg_component_was_tried(c) && has_slot(e, c))
@@ -342,7 +338,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 c->slots.needed = false;
         }
         (void)has_slot(e, c);
-        if (lkg_component_load_good(c, lkg_engine_env(e), &err) < 0)
+        if (lkg_component_load_good(c, &err) < 0)
                 lkg_log(LOG_DEBUG, &fields, "cannot look at what a rollback would serve: %s", err.message);
 }
 
@@ -350,7 +346,6 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
 static void note_layers(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_event event = { .kind = LKG_EVENT_LAYERS, .sha256 = "" };
-        struct lkg_error err = { 0 };
 
         if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID)
                 return;
@@ -358,29 +353,19 @@ static void note_layers(struct lkg_engine *e, struct lkg_component *c)
                 event.sha256 = c->candidate->sha256;
         if (lkg_component_verdict(c) == LKG_AVOID)
                 event.mark = lkg_dynamic_bad_document(c->dynamic, event.sha256);
-        (void)lkg_engine_step(e, c, &event, &err);
-}
-
-void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_event event = { .kind = LKG_EVENT_RESUMED };
-        struct lkg_error err = { 0 };
-
-        if (c->dynamic)
-                (void)lkg_engine_step(e, c, &event, &err);
+        (void)lkg_engine_step(e, c, &event, NULL);
 }
 
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_event event = { .kind = LKG_EVENT_SERVED };
-        struct lkg_error err = { 0 };
 
         if (!c->dynamic)
                 return;
         if (c->dynamic->scope_all)
                 note_layers(e, c);
-        if (lkg_component_trial_rules(c, e->config, &event.rules) < 0)
+        if (lkg_component_trial_rules(c, &event.rules) < 0)
                 return;
-        (void)lkg_engine_step(e, c, &event, &err);
+        (void)lkg_engine_step(e, c, &event, NULL);
         lkg_engine_update_alive(e, c);
 }

@@ -9,7 +9,7 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
 {
         char message[LKG_EVENT_TEXT_MAX];
 
-        if (!c->findings.api || !e->config->remote.events)
+        if (!c->findings.api || !e->env.config->remote.events)
                 return;
         lkg_component_event_text(c, source, words, message);
         lkg_places_event(e->places, warning, reason, message);
@@ -49,20 +49,6 @@ void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c)
 
 /* Shared by the parts of the engine. These functions call none of the parts. */
 
-const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
-{
-        e->env = (struct lkg_component_env){
-                .config = e->config,
-                .state = &e->state,
-                .poison = &e->poison,
-                .source_fd = e->options.source_fd,
-                .source_path = e->paths.source,
-                .settled = &e->settled,
-                .store = &e->store,
-        };
-        return &e->env;
-}
-
 void lkg_engine_mark_findings(struct lkg_engine *e)
 {
         lkg_report_deinit(&e->reports.shown);
@@ -90,6 +76,28 @@ void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns)
                 e->clock.retry_at_ns = at_ns;
 }
 
+/* When it has been quiet for a while, but at most LKG_PERSIST_MAX_NS after the first event of a burst. */
+void lkg_engine_persist_soon(struct lkg_engine *e)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        if (e->clock.persist_at_ns == LKG_NEVER)
+                e->clock.persist_last_ns = now + LKG_PERSIST_MAX_NS;
+        e->clock.persist_at_ns = now + LKG_PERSIST_NS < e->clock.persist_last_ns ? now + LKG_PERSIST_NS
+                                                                                 : e->clock.persist_last_ns;
+}
+
+/* A refused change is still a success: status/ says why. */
+void lkg_engine_answer_looked_at(struct lkg_engine *e)
+{
+        if (!e->batch.is_looked_at)
+                return;
+        for (size_t i = 0; i < e->batch.n; i++)
+                lkg_server_done(e->batch.items[i].peer, e->batch.items[i].ticket, 0,
+                                lkg_publisher_number(e->publisher));
+        e->batch.n = 0;
+}
+
 /* ---- engine-snapshot ---- */
 
 /* What the engine knows at one moment, for the publisher (<lkg/publish.h>). */
@@ -109,7 +117,7 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
                 };
         }
         ret->snapshot = (struct lkg_snapshot){
-                .config = e->config,
+                .config = e->env.config,
                 .components = ret->components,
                 .n_components = e->n_components,
                 .rules = &e->rules,

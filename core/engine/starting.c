@@ -107,7 +107,7 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
         struct lkg_engine *e = userdata;
 
         if (event->len > 0 && strcmp(event->name, LKG_FACT_START) == 0) {
-                e->hooks->resolve_starts(e);
+                lkg_engine_resolve_starts(e);
                 show(e);
                 return 0;
         }
@@ -338,7 +338,6 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
         is_new = note_start(e, m); /* also asks the supervisor */
         if ((is_new && must_ask(e, c)) || is_asked_for(e, &s)) {
                 e->starts.items[e->starts.n++] = s;
-                e->hooks->arm(e);
                 return;
         }
         lkg_server_done(peer, m->ticket, finish(e, &s), lkg_publisher_number(e->publisher));

@@ -6,9 +6,9 @@
 
 /* ---- the Node ---- */
 
-static bool asks_node(const struct lkg_component *c, const struct lkg_config *config)
+static bool asks_node(const struct lkg_component *c)
 {
-        return lkg_component_is_remote(c, config) && c->config->health.node_ready &&
+        return lkg_component_is_remote(c) && c->config->health.node_ready &&
                (c->config->health.node_ready_set || strcmp(c->config->name, "kubelet") == 0);
 }
 
@@ -152,8 +152,7 @@ static bool see(struct lkg_component *c, enum lkg_check check, enum lkg_health_s
         return !same;
 }
 
-bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, const struct lkg_config *config,
-                       struct lkg_component *c)
+bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, struct lkg_component *c)
 {
         const struct lkg_config_http *http = &c->config->health.http;
         const struct lkg_probe_config probe = {
@@ -167,7 +166,7 @@ bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, con
         bool changed;
 
         lkg_probes_ask(probes, c->index, &probe, c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING);
-        if (asks_node(c, config))
+        if (asks_node(c))
                 health = lkg_places_node_health(places, words);
         changed = see(c, LKG_CHECK_NODE, health, words);
         health = lkg_probes_health(probes, c->index, words);

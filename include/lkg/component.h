@@ -135,7 +135,20 @@ struct lkg_component_loss {
         bool unread; /* because the disk has an error: its checkpoint may be there */
 };
 
+/* What all components of an engine share. */
+struct lkg_component_env {
+        struct lkg_config *config;
+        struct lkg_state *state;
+        struct lkg_poison *poison;
+        int source_fd;
+        const char *source_path;
+        const char *mount_point; /* of the view, which the engine cannot see; NULL = none (tests) */
+        struct lkg_settled *settled;
+        struct lkg_store *store;
+};
+
 struct lkg_component {
+        const struct lkg_component_env *env;       /* borrowed from the engine */
         const struct lkg_config_component *config; /* borrowed from the engine's configuration */
         unsigned index;
         struct lkg_component_names names;
@@ -144,7 +157,6 @@ struct lkg_component {
         struct lkg_component_line line;
         /* over the base file, over a remote base: each remembers the last one */
         struct lkg_judge *judges[2];
-        struct lkg_poison *poison; /* borrowed from the engine; NULL = everything is admitted */
         struct lkg_stack *stack;
         bool base_is_fallback;        /* the base file is our own fallback copy, so the stack has none */
         struct lkg_remote_base *base; /* what is followed instead of the base file; NULL = the base file */
@@ -170,22 +182,12 @@ struct lkg_component {
         struct lkg_component_process process;
 };
 
-struct lkg_component_env {
-        const struct lkg_config *config;
-        struct lkg_state *state;
-        struct lkg_poison *poison; /* may be NULL */
-        int source_fd;
-        const char *source_path;
-        struct lkg_settled *settled;
-        struct lkg_store *store;
-};
-
 /** lkg_component_stack_config() - where the layers of @k are. Borrows the strings of @k and @source_path. */
 struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *config,
                                                    const struct lkg_config_component *k, int source_fd,
                                                    const char *source_path);
 
-/** lkg_component_admission() - for the stacks of @c; all zero without c->poison. Borrows @c. */
+/** lkg_component_admission() - for the stacks of @c. Borrows @c. */
 struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 
 /**
@@ -266,8 +268,7 @@ void lkg_component_deinit(struct lkg_component *c);
  *
  * Return: 1: the verdict may have changed; 0: nothing has; -errno (also recorded as fault).
  */
-int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env,
-                          const struct lkg_touched *touched, struct lkg_error *err);
+int lkg_component_refresh(struct lkg_component *c, const struct lkg_touched *touched, struct lkg_error *err);
 
 /**
  * lkg_component_learn() - judge with the current c->facts from the next refresh on.
@@ -329,7 +330,7 @@ void lkg_component_set_last_error(struct lkg_component *c, const char *text);
 void lkg_component_set_lost(struct lkg_component *c, const char *text);
 
 /** lkg_component_note() - findings: held, tried, waiting for the rollout, or missing. */
-void lkg_component_note(struct lkg_component *c, const char *source_path);
+void lkg_component_note(struct lkg_component *c);
 
 /** lkg_component_waiting() - why the rollout holds back the desired configuration; NULL = it does not. */
 const char *lkg_component_waiting(const struct lkg_component *c);
@@ -341,7 +342,7 @@ uint64_t lkg_component_try_deadline(const struct lkg_component *c);
  * lkg_component_watch() - add the directories whose changes may concern the layers of @c, including layers
  * that a remote base hides.
  */
-void lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch);
+void lkg_component_watch(const struct lkg_component *c, struct lkg_watch *watch);
 
 /* ---- which generation is served: served.c ---- */
 
@@ -360,8 +361,8 @@ void lkg_served_deinit(struct lkg_served *served);
  */
 void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *before);
 
-/** lkg_component_prune_history() - keep @limit generations, not counting those that are still needed. */
-void lkg_component_prune_history(struct lkg_component *c, size_t limit);
+/** lkg_component_prune_history() - keep as many generations as are configured, not counting those that are still needed. */
+void lkg_component_prune_history(struct lkg_component *c);
 /** lkg_component_recover_last_good() - restore what @c served last from its history, if it can be read. */
 void lkg_component_recover_last_good(struct lkg_component *c);
 /** lkg_component_recover_previous() - restore the newest generation before the active one, for `diff`. */
@@ -372,12 +373,10 @@ void lkg_component_recover_previous(struct lkg_component *c);
 /**
  * lkg_component_check_first() - may @c be served at all? Only called when none of it is mounted yet. Logs
  * all errors.
- * @mount_point: NULL = no view
  *
  * Return: 0, or a sysexits code; @err says why.
  */
-int lkg_component_check_first(const struct lkg_component *c, const char *source_path,
-                              const char *mount_point, struct lkg_error *err);
+int lkg_component_check_first(const struct lkg_component *c, struct lkg_error *err);
 
 /* ---- values that several files of the view show: component-condition.c ---- */
 
@@ -403,10 +402,10 @@ uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
 /* ---- the lifecycle's view of it: component-lifecycle.c ---- */
 
 /** lkg_component_is_remote() - may @c follow a remote configuration? */
-bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_config *config);
+bool lkg_component_is_remote(const struct lkg_component *c);
 /** lkg_component_take_lifecycle() - the state of @c, and the facts that a step needs. */
-void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
-                                  struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
+void lkg_component_take_lifecycle(const struct lkg_component *c, struct lkg_lifecycle *ret,
+                                  struct lkg_lifecycle_facts *ret_facts);
 /** lkg_component_needs_slot() - does the assigned source, which was tried and is good, need a slot? */
 bool lkg_component_needs_slot(const struct lkg_component *c);
 /** lkg_component_waits_for_slot() - is what is assigned limited by slots, and not followed yet? */
@@ -444,13 +443,12 @@ void lkg_component_tell(struct lkg_component *c, enum lkg_news kind, const struc
 void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
                          const struct lkg_lifecycle *next, bool saved_record);
 /** lkg_component_runs_tried() - is @t alive, with the configuration on trial? */
-bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_config *config,
-                              const struct lkg_tracked *t);
+bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_tracked *t);
 /**
  * lkg_component_trial_deadline() - when the trial passes, or its running time must be saved. UINT64_MAX =
  * never.
  */
-uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struct lkg_config *config);
+uint64_t lkg_component_trial_deadline(const struct lkg_component *c);
 
 /* ---- marks: suspected.c ---- */
 
@@ -516,13 +514,8 @@ void lkg_component_drift(const struct lkg_component *c, struct lkg_buf *buf);
 
 /* ---- its command line: component-flags.c ---- */
 
-/* The view, which the engine cannot see, and the directory below it. */
-struct lkg_view_place {
-        const char *mount_point; /* NULL = none (tests) */
-        int source_fd;
-};
 /** lkg_component_check_facts() - update c->facts_findings, which are about release and command line. */
-void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_place *place);
+void lkg_component_check_facts(struct lkg_component *c);
 /**
  * lkg_flag_on_line() - the value of flag @name on the command line, using @flags of its kind; NULL = it is
  * not there.
@@ -590,9 +583,10 @@ struct lkg_command_call {
 
 struct lkg_command {
         const char *name; /* of the control file */
+        enum lkg_command_action action;
+        enum lkg_hold_command hold; /* LKG_DO_HOLD */
         int (*parse)(const char *text, struct lkg_command_call *ret);
         const char *usage; /* what may be written, for messages */
-        const char *manual;
 };
 
 /*
@@ -628,8 +622,7 @@ int lkg_command_parse(const char *name, const char *text, size_t size, struct lk
 /** lkg_trial_settings_of() - what a ConfigMap's own trial rules are checked against. */
 struct lkg_trial_settings lkg_trial_settings_of(const struct lkg_config *config);
 /** lkg_component_trial_rules() - the rules for a trial of what @c follows. Return: 0 or -errno. */
-int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_config *config,
-                              struct lkg_trial_rules *ret);
+int lkg_component_trial_rules(const struct lkg_component *c, struct lkg_trial_rules *ret);
 /** lkg_components_collect() - remove checkpoints that no component needs. */
 void lkg_components_collect(const struct lkg_component *components, size_t n_components,
                             struct lkg_store *store);
@@ -637,8 +630,8 @@ void lkg_components_collect(const struct lkg_component *components, size_t n_com
  * lkg_component_restore_base() - put the layers over the configuration of @source again. Return: 0; -errno, see
  * lkg_checkpoint_is_lost().
  */
-int lkg_component_restore_base(struct lkg_component *c, const struct lkg_component_env *env,
-                               const struct lkg_config_source *source, struct lkg_error *err);
+int lkg_component_restore_base(struct lkg_component *c, const struct lkg_config_source *source,
+                               struct lkg_error *err);
 /** lkg_checkpoint_is_lost() - is @code of loading a base a loss? Otherwise it may be there, and can be read later. */
 bool lkg_checkpoint_is_lost(int code);
 /**
@@ -652,23 +645,22 @@ void lkg_component_follow_tried(struct lkg_component *c);
 /* ---- the last known good: bases.c ---- */
 
 /** lkg_component_load_good() - c->good: for the merge of a rollback. Return: 0; -errno. */
-int lkg_component_load_good(struct lkg_component *c, const struct lkg_component_env *env,
-                            struct lkg_error *err);
+int lkg_component_load_good(struct lkg_component *c, struct lkg_error *err);
 /**
  * lkg_component_follow_missing() - the checkpoint of the last known good is lost because of @why: serve its
  * stored document, else follow the local configuration.
  */
 void lkg_component_follow_missing(struct lkg_component *c, const char *why);
 /** lkg_component_can_serve_good() - would `rollback lkg` find something to serve? True also if only trying can tell. */
-bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_component_env *env);
+bool lkg_component_can_serve_good(struct lkg_component *c);
 /**
  * lkg_component_merge_good() - from now on, @c has its layers over the last known good.
  * @same_base: it has already
  * @ret_sha256: of the merge, if it is valid and the local layers have not changed since the failed configuration; else ""
  * @ret_fault: why it is impossible
  */
-enum lkg_merge_result lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env,
-                                               bool same_base, char ret_sha256[static LKG_SHA256_HEX],
+enum lkg_merge_result lkg_component_merge_good(struct lkg_component *c, bool same_base,
+                                               char ret_sha256[static LKG_SHA256_HEX],
                                                char ret_fault[static LKG_REASON_MAX]);
 /**
  * lkg_component_serve_stored() - serve the stored document of the last known good instead of a merge, byte
@@ -705,8 +697,7 @@ void lkg_component_check_guard(const struct lkg_component *c, const struct lkg_c
  * Return: 0; 1: not usable as a configuration (code -EKEYREJECTED in @err: an engine died of it, the message is the reason);
  * negative: a fault.
  */
-int lkg_component_load_assigned(struct lkg_component *c, const struct lkg_component_env *env,
-                                struct lkg_candidate **ret, struct lkg_error *err);
+int lkg_component_load_assigned(struct lkg_component *c, struct lkg_candidate **ret, struct lkg_error *err);
 
 /**
  * lkg_component_blame() - is the assigned configuration at fault?
@@ -735,8 +726,7 @@ void lkg_component_say_switched_off(struct lkg_component *c);
  * only in memory, so a later engine needs this, and one that knows only from its content that it is bad. The
  * verdict stays.
  */
-void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_component_env *env,
-                                    const struct lkg_bad *bad);
+void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_bad *bad);
 
 /** lkg_component_try_anew() - another source was assigned, or a sync was requested: try it now. */
 void lkg_component_try_anew(struct lkg_component *c);

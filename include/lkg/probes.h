@@ -54,5 +54,4 @@ enum lkg_health_state lkg_probes_health(const struct lkg_probes *probes, unsigne
  *
  * Return: true: an answer has changed (LKG_EVENT_HEALTH).
  */
-bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, const struct lkg_config *config,
-                       struct lkg_component *c);
+bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, struct lkg_component *c);

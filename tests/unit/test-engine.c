@@ -811,7 +811,7 @@ STEP(following, 0)
         struct lkg_lifecycle_facts facts;
         struct lkg_lifecycle l;
 
-        lkg_component_take_lifecycle(component(), n->engine->config, &l, &facts);
+        lkg_component_take_lifecycle(component(), &l, &facts);
         lkg_buf_printf(ret, "serving '%s', active '%s', left '%s', %zu bad, trial %s, %u starts%s",
                        component()->active ? component()->active->source : "", d->pointers.active.uid,
                        d->pointers.rollback.from.uid, d->bad.n_items, lkg_trial_state_name(d->trial.state),
@@ -823,7 +823,7 @@ STEP(runs_tried, 1)
 {
         const struct lkg_tracked process = { .generation = strtoull(q->parts[0], NULL, 10), .pidfd = 0 };
 
-        say_yes(ret, lkg_component_runs_tried(component(), n->engine->config, &process));
+        say_yes(ret, lkg_component_runs_tried(component(), &process));
 }
 
 /* Another release of the component, or the name of the one that it has. */
@@ -1027,12 +1027,12 @@ TEST_WITH(test_a_trial_that_cannot_be_stored_waits, begin, end)
         block("trial.json");
         c->dynamic->trial_saved_ns = 0;
         lkg_engine_cycle(n->engine, /* look= */ false);
-        assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());
+        assert_true(lkg_component_trial_deadline(c) > lkg_boottime_ns());
         block("pointers.json");
         c->dynamic->trial.good_ns = c->dynamic->trial.stable_ns = UINT64_MAX / 2; /* the trial is over */
         lkg_engine_cycle(n->engine, /* look= */ false);
         assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
-        assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());
+        assert_true(lkg_component_trial_deadline(c) > lkg_boottime_ns());
         assert_true(n->engine->clock.retry_at_ns <= lkg_boottime_ns() + LKG_RETRY_MAX_NS);
         assert_int_equal(rmdir(at(n, "state/dynamic/kubelet/pointers.json")), -1);
         assert_int_equal(unlink(at(n, "state/dynamic/kubelet/pointers.json/full")), 0);
