@@ -105,7 +105,7 @@ def test_why_a_start_does_not_count():
 
 @pytest.mark.parametrize("table,name,page", [
     ("publish/status.c", r'^\s*\{ "([\w.-]+)", (?:true|false),', "lkgfs-view.7"),
-    ("component/command.c", r'^\s*\{ "(\w+)", parse_\w+,', "lkgfs-view.7"),
+    ("component/command.c", r'^\s*\{ "(\w+)", LKG_DO_\w+,', "lkgfs-view.7"),
     ("settings/config-fields.c", r'^\s*\{ "(\w+)", F_', "lkgfs.conf.5"),
 ])
 def test_every_name_has_its_place_in_the_manual(table, name, page):
