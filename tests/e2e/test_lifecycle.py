@@ -470,6 +470,7 @@ def test_own_paths_never_lead_through_the_view(mounts):
 
 def test_descriptors_are_not_inherited(mount):
     """Only the supervisor and the file server hold the device."""
+    mount.child("lkgfs-notify")  # it starts after the view is there
     holders = {}
     for name, pid in {**mount.children(), "lkgfsd": mount.process.pid}.items():
         holders[name] = "/dev/fuse" in [target for _, target in lib.open_files(pid)]
