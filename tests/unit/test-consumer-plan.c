@@ -90,6 +90,7 @@ STEP(failed, 0)
 STEP(format, 0)
 {
         lkg_plan_format(plan, "b-1", ret);
+        assert_int_equal(ret->data[ret->size - 1], '\n');
 }
 
 /* Another process reads it, in a boot. */

@@ -305,15 +305,20 @@ static void say(struct lkg_buf *ret, const char *text)
         lkg_buf_puts(ret, shown);
 }
 
+/* Whose it is: the whole text is the certificate of a pair, its key, or the one after the other. */
 static void say_pem(struct lkg_buf *ret, const char *what, const char *text)
 {
         if (!text || !*text)
                 return;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++)
-                if (pairs[i].key &&
-                    (strcmp(text, pairs[i].certificate) == 0 || strcmp(text, pairs[i].key) == 0 ||
-                     (strncmp(text, pairs[i].certificate, strlen(pairs[i].certificate)) == 0)))
-                        lkg_buf_printf(ret, ", %s %c", what, (int)('A' + i));
+        lkg_buf_printf(ret, ", %s", what);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs) && pairs[i].key; i++) {
+                size_t size = strlen(pairs[i].certificate);
+                bool both = strncmp(text, pairs[i].certificate, size) == 0 &&
+                            strcmp(text + size, pairs[i].key) == 0;
+
+                if (both || strcmp(text, strcmp(what, "key") ? pairs[i].certificate : pairs[i].key) == 0)
+                        lkg_buf_printf(ret, " %c%s", (int)('A' + i), both ? " (both)" : "");
+        }
 }
 
 static void say_text(struct lkg_buf *ret, const char *what, const char *text)

@@ -527,6 +527,20 @@ STEP(shows, 1)
         say(ret, content ? content : "there is no such file");
 }
 
+/* Samples before which no line tells the type. */
+STEP(untyped, 1)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view(n, q->parts[0]);
+
+        for (const char *line = content; *line; line += strcspn(line, "\n") + 1) {
+                char type[128];
+
+                (void)snprintf(type, sizeof(type), "\n# TYPE %.*s ", (int)strcspn(line, "{ "), line);
+                if (*line != '#' && !strstr(content, type))
+                        lkg_buf_printf(ret, "%.*s ", (int)strcspn(line, "{ "), line);
+        }
+}
+
 /* The errors among the findings; warnings may be about this host. */
 STEP(errors, 0)
 {

@@ -45,6 +45,7 @@ static void say_end(const struct question *q, struct lkg_buf *ret)
         if (lkg_unit_ended(&last, &now))
                 lkg_buf_printf(ret, "%s %s", last.sub_state, last.result);
         assert_int_equal(last.ended, ret->size > 0);
+        assert_int_equal(last.ended, *last.sub_state != '\0');
         assert_false(lkg_unit_ended(&none, &now)); /* of which unit? */
 }
 
@@ -52,9 +53,10 @@ static void say_remembered(const struct question *q, struct lkg_buf *ret)
 {
         struct lkg_unit_last last;
 
-        if (lkg_unit_last_parse(q->text, &last))
+        if (lkg_unit_last_parse(q->text, &last)) {
                 lkg_unit_last_format(&last, ret);
-        else
+                assert_string_equal(ret->data, q->text);
+        } else
                 lkg_buf_puts(ret, "refused");
 }
 

@@ -38,9 +38,10 @@ static void say_start(const struct question *q, struct lkg_buf *ret)
 {
         struct lkg_fact_start start;
 
-        if (lkg_fact_start_parse(q->text, &start))
+        if (lkg_fact_start_parse(q->text, &start)) {
                 lkg_fact_start_format(&start, ret);
-        else
+                assert_string_equal(ret->data, q->text);
+        } else
                 lkg_buf_puts(ret, "refused");
 }
 
@@ -48,9 +49,10 @@ static void say_restarted(const struct question *q, struct lkg_buf *ret)
 {
         struct lkg_fact_restarted restarted;
 
-        if (lkg_fact_restarted_parse(q->text, &restarted))
-                lkg_fact_restarted_format(&restarted, restarted.result, ret);
-        else
+        if (lkg_fact_restarted_parse(q->text, &restarted)) {
+                lkg_fact_restarted_format(&restarted, "failed: no such unit", ret);
+                lkg_buf_printf(ret, "and its first word: %s", restarted.result);
+        } else
                 lkg_buf_puts(ret, "refused");
 }
 

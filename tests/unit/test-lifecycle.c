@@ -1023,7 +1023,10 @@ static unsigned ends_of(struct machine *m, size_t state, struct lkg_event event,
         return n;
 }
 
-/* How many durable effects an event has in a state: wherever they end, there is the state before it or the one after it. */
+/*
+ * How many durable effects an event has in a state: wherever they end, there is the state before it or the one after it.
+ * Rule: docs/specification.md 4.
+ */
 static void say_interrupted(const struct question *q, struct lkg_buf *ret)
 {
         LKG_CLEANUP(lkg_freep) char *before = NULL, *after = NULL, *old = NULL, *new = NULL;
