@@ -129,7 +129,7 @@ static int take_number(const struct texts *in, const char *field, unsigned max, 
         uint64_t value = 0;
         const char *text = get_text(in, field), *rest = text ? lkg_digits(text, &value) : NULL;
 
-        if (!rest || *rest)
+        if (!rest || *rest || strlen(text) > 7)
                 return lkg_refuse_because(err, -EINVAL, NULL, "%s is not a number", field);
         if (value > max)
                 return lkg_refuse_because(err, -EINVAL, NULL, "%s is larger than %u", field, max);

@@ -246,19 +246,21 @@ static void add_dropins(struct loader *l, const char *vendor, const char *local)
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         const struct lkg_where where = { .file = local };
         char path[PATH_MAX];
+        unsigned n = 0;
 
         list_dropins(l, local, &names);
         list_dropins(l, vendor, &names);
         lkg_strings_sort(&names);
-        if (names.n_items > DROPINS_MAX) {
-                lkg_report_add(l->report, LKG_ERROR, 3001, &where, "more than %d drop-ins", DROPINS_MAX);
-                return;
-        }
         for (size_t i = 0; i < names.n_items; i++) {
                 const char *name = names.items[i];
 
                 if (i > 0 && strcmp(name, names.items[i - 1]) == 0)
                         continue; /* in both */
+                if (++n > DROPINS_MAX) {
+                        lkg_report_add(l->report, LKG_ERROR, 3001, &where, "more than %d drop-ins",
+                                       DROPINS_MAX);
+                        return;
+                }
                 if (snprintf(path, sizeof(path), "%s/%s", local, name) >= (int)sizeof(path))
                         continue;
                 if (!lkg_path_exists(AT_FDCWD, path) &&

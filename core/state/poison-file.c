@@ -54,13 +54,11 @@ static void format_key(const struct lkg_judging_key *key, char ret[static LINE])
 
 static bool parse_key(const char *text, struct lkg_judging_key *ret)
 {
-        for (size_t i = 0; i < LKG_JUDGING_KEY; i++) {
-                int high = lkg_hex_digit(text[2 * i]), low = high < 0 ? -1 : lkg_hex_digit(text[2 * i + 1]);
-
-                if (low < 0)
-                        return false;
-                ret->bytes[i] = (unsigned char)(high << 4 | low);
-        }
+        if (strspn(text, "0123456789abcdef") < KEY_CHARS)
+                return false;
+        for (size_t i = 0; i < LKG_JUDGING_KEY; i++)
+                ret->bytes[i] =
+                        (unsigned char)(lkg_hex_digit(text[2 * i]) << 4 | lkg_hex_digit(text[2 * i + 1]));
         return true;
 }
 

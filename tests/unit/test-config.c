@@ -269,6 +269,31 @@ TEST_WITH(test_drop_ins_in_order, setup, teardown)
         lkg_config_free(c);
 }
 
+/* A file that hides one below /usr is one drop-in with it. */
+TEST_WITH(test_how_many_drop_ins_are_read, setup, teardown)
+{
+        struct place *p = *state;
+        LKG_CLEANUP(lkg_freep) char *findings = NULL;
+        LKG_CLEANUP(lkg_freep) char *again = NULL;
+        struct lkg_config *c = NULL;
+        char name[32];
+
+        for (unsigned i = 0; i < 1024; i++) {
+                (void)snprintf(name, sizeof(name), "vendor/%04u.conf", i);
+                put(p, name, "historyLimit: 9\n");
+                (void)snprintf(name, sizeof(name), "config.d/%04u.conf", i);
+                put(p, name, "");
+        }
+        assert_int_equal(load(p, true, &c, &findings), 0);
+        assert_string_equal(findings, "");
+        assert_int_not_equal(c->history_limit, 9);
+        lkg_config_free(c);
+        c = NULL;
+        put(p, "config.d/more.conf", "");
+        assert_int_equal(load(p, true, &c, &again), -EBADMSG);
+        assert_non_null(strstr(again, "error: more than 1024 drop-ins"));
+}
+
 TEST_WITH(test_drop_in_alone_needs_no_header, setup, teardown)
 {
         struct place *p = *state;

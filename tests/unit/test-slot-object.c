@@ -129,6 +129,24 @@ TEST(test_other_objects_are_no_slots)
         free(configmap);
 }
 
+/* At most seven digits, whatever they come to. */
+TEST(test_what_a_number_is)
+{
+        static const char *const texts[] = { "00000001", "18446744073709551617", "+1", " 1", "1 ", "" };
+        const struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "node-1", "42");
+        char *text = write_object(LKG_SLOT_CONFIGMAP, &slot), *changed;
+        const char *number = strstr(text, "\"successes\":\"0\"");
+
+        assert_non_null(number);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                assert_true(asprintf(&changed, "%.*s\"successes\":\"%s\"%s", (int)(number - text), text,
+                                     texts[i], number + strlen("\"successes\":\"0\"")) > 0);
+                check_refused(LKG_SLOT_CONFIGMAP, changed, "successes is not a number");
+                free(changed);
+        }
+        free(text);
+}
+
 /* The holder of a Lease is in its spec: an annotation cannot say another one. */
 TEST(test_the_spec_of_a_lease_counts)
 {
