@@ -23,13 +23,9 @@ static int parse_now(const char *text, struct lkg_command_call *ret)
 
 static int parse_number(const char *text, uint64_t max, struct lkg_command_call *ret)
 {
-        char *end;
+        const char *rest = lkg_digits(text, &ret->argument);
 
-        if (*text < '1' || *text > '9')
-                return -EINVAL;
-        errno = 0;
-        ret->argument = strtoull(text, &end, 10);
-        return errno || *end || ret->argument > max ? -EINVAL : 0;
+        return rest && !*rest && *text != '0' && ret->argument <= max ? 0 : -EINVAL;
 }
 
 static int parse_rollback(const char *text, struct lkg_command_call *ret)

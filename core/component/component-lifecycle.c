@@ -143,7 +143,7 @@ uint64_t lkg_component_trial_deadline(const struct lkg_component *c)
         due = is_on_trial(c) ? lkg_trial_due(&d->trial) : UINT64_MAX;
         save = d->trial.running_since_ns || d->trial.away_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS
                                                                    : UINT64_MAX;
-        first = due < save ? due : save;
+        first = lkg_earlier(due, save);
         return first <= c->due.trial_failed_ns ? UINT64_MAX : first;
 }
 

@@ -99,9 +99,7 @@ static int save_trial(struct running *run)
 
 static int save_pointers(struct running *run)
 {
-        int r = lkg_store_save_pointers(&run->c->dynamic->store, &run->step.next.pointers, run->err);
-
-        return r;
+        return lkg_store_save_pointers(&run->c->dynamic->store, &run->step.next.pointers, run->err);
 }
 
 static int mark_bad(struct running *run)

@@ -99,23 +99,18 @@ void lkg_engine_persist(struct lkg_engine *e)
 
 /* ---- events ---- */
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-        return a < b ? a : b;
-}
-
 /* Sets the timer to what is due next. */
 static void arm(struct lkg_engine *e)
 {
-        uint64_t at = earlier(earlier(e->clock.persist_at_ns, e->clock.retry_at_ns),
-                              earlier(e->clock.poll_at_ns, e->clock.orphan_at_ns));
+        uint64_t at = lkg_earlier(lkg_earlier(e->clock.persist_at_ns, e->clock.retry_at_ns),
+                                  lkg_earlier(e->clock.poll_at_ns, e->clock.orphan_at_ns));
         uint64_t before;
 
-        at = earlier(at, lkg_watch_deadline(&e->watch));
+        at = lkg_earlier(at, lkg_watch_deadline(&e->watch));
         for (size_t i = 0; i < e->n_components; i++)
-                at = earlier(at, earlier(lkg_hold_deadline(&e->components[i].state.hold),
-                                         lkg_component_trial_deadline(&e->components[i])));
-        at = earlier(at, lkg_engine_starts_deadline(e));
+                at = lkg_earlier(at, lkg_earlier(lkg_hold_deadline(&e->components[i].state.hold),
+                                                 lkg_component_trial_deadline(&e->components[i])));
+        at = lkg_earlier(at, lkg_engine_starts_deadline(e));
         if (at == LKG_NEVER) {
                 (void)sd_event_source_set_enabled(e->sources.timer, SD_EVENT_OFF);
                 return;

@@ -83,8 +83,7 @@ void lkg_engine_persist_soon(struct lkg_engine *e)
 
         if (e->clock.persist_at_ns == LKG_NEVER)
                 e->clock.persist_last_ns = now + LKG_PERSIST_MAX_NS;
-        e->clock.persist_at_ns = now + LKG_PERSIST_NS < e->clock.persist_last_ns ? now + LKG_PERSIST_NS
-                                                                                 : e->clock.persist_last_ns;
+        e->clock.persist_at_ns = lkg_earlier(now + LKG_PERSIST_NS, e->clock.persist_last_ns);
 }
 
 /* A refused change is still a success: status/ says why. */

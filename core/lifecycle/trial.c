@@ -305,7 +305,7 @@ static uint64_t given_up_at(const struct lkg_trial *trial)
 
 uint64_t lkg_trial_due(const struct lkg_trial *trial)
 {
-        uint64_t over, stable, last;
+        uint64_t over, last;
 
         if (trial->state != LKG_TRIAL_RUNNING)
                 return UINT64_MAX;
@@ -317,8 +317,7 @@ uint64_t lkg_trial_due(const struct lkg_trial *trial)
         last = exceeds_at(trial, extended_ns(trial));
         if (waits_for_answer(trial, last))
                 last = add(trial->resumed_ns, LKG_TRIAL_ASK_NS);
-        stable = stable_at(trial);
-        return stable < last ? stable : last;
+        return lkg_earlier(stable_at(trial), last);
 }
 
 /* ---- steps ---- */

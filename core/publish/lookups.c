@@ -82,7 +82,7 @@ static void layer_name(const struct lkg_candidate *candidate, size_t i, const ch
         (void)strcat(ret, suffix);
 }
 
-static int list_layers(const struct lookup *q, struct lkg_rendered *ret)
+static int list_layers(const struct lookup *q)
 {
         const struct lkg_candidate *candidate = shown_layers(q->c);
         char name[NAME_MAX + 1];
@@ -118,7 +118,7 @@ static int answer_layers(const struct lookup *q, struct lkg_rendered *ret)
         char name[NAME_MAX + 1];
 
         if (q->listing)
-                return list_layers(q, ret);
+                return list_layers(q);
         if (!candidate || i >= candidate->n_layers)
                 return -ENOENT;
         layer_name(candidate, i, DOC_SUFFIX, name);
@@ -133,7 +133,7 @@ static int answer_layers(const struct lookup *q, struct lkg_rendered *ret)
 
 /* ---- history/ ---- */
 
-static int list_history(const struct lookup *q, struct lkg_rendered *ret)
+static int list_history(const struct lookup *q)
 {
         const struct lkg_history *history = &q->c->history;
         char number[24];
@@ -173,7 +173,7 @@ static int answer_history(const struct lookup *q, struct lkg_rendered *ret)
         int r;
 
         if (!*q->name)
-                return list_history(q, ret);
+                return list_history(q);
         entry = lkg_history_find(&q->c->history, strtoull(q->name, NULL, 10));
         if (!entry)
                 return -ENOENT;
