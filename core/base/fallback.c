@@ -153,10 +153,20 @@ static int write_in_view(int source_fd, const struct copy *copy)
         return inside(source_fd, name, path) < 0 || lremovexattr(path, LKG_FALLBACK_XATTR) < 0 ? -errno : 0;
 }
 
-int lkg_fallback_write(int source_fd, int runtime_fd, const struct lkg_fallback_file *file,
-                       const char *sha256)
+static int open_directory(int at, const char *name, mode_t mode)
 {
-        LKG_CLEANUP(lkg_closep) int dir = -EBADF;
+        int fd;
+
+        if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
+                return -errno;
+        fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* @dir: where the copy always is; @view: where it is under the view's name, -EBADF = nowhere */
+static int write_both(int dir, int view, int runtime_fd, const struct lkg_fallback_file *file,
+                      const char *sha256)
+{
         LKG_CLEANUP(lkg_freep) char *data = NULL;
         struct copy copy = { .file = file, .sha256 = sha256 };
         int r = read_blob(runtime_fd, sha256, &data, &copy.size);
@@ -164,13 +174,116 @@ int lkg_fallback_write(int source_fd, int runtime_fd, const struct lkg_fallback_
         if (r < 0)
                 return r;
         copy.data = data;
-        if (mkdirat(source_fd, LKG_FALLBACK_DIR, 0755) < 0 && errno != EEXIST)
-                return -errno;
-        dir = openat(source_fd, LKG_FALLBACK_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (dir < 0)
-                return -errno;
         r = write_copy(dir, &copy, /* marked_only= */ false);
-        return r < 0 ? r : write_in_view(source_fd, &copy);
+        return r < 0 || view < 0 ? r : write_in_view(view, &copy);
+}
+
+int lkg_fallback_write(int source_fd, int runtime_fd, const struct lkg_fallback_file *file,
+                       const char *sha256)
+{
+        LKG_CLEANUP(lkg_closep) int dir = open_directory(source_fd, LKG_FALLBACK_DIR, 0755);
+
+        return dir < 0 ? dir : write_both(dir, source_fd, runtime_fd, file, sha256);
+}
+
+/* ---- static pods ---- */
+
+static int load_publication(int runtime_fd, struct lkg_publication **ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(runtime_fd, LKG_PUBLICATION_CURRENT);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        int r = fd < 0 ? fd : lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL);
+
+        return r < 0 ? r : lkg_publication_parse(text, size, ret, NULL);
+}
+
+/* Under the view's name: a directory of our own, or none. */
+static int open_in_view(int source_fd, const char *name, mode_t mode)
+{
+        char path[PATH_MAX];
+        struct stat st;
+
+        if (fstatat(source_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                return is_marked(source_fd, name) ? open_directory(source_fd, name, mode) : -EBADF;
+        if (mkdirat(source_fd, name, mode) < 0)
+                return -errno;
+        if (inside(source_fd, name, path) < 0 || lsetxattr(path, LKG_FALLBACK_XATTR, "pods", 4, 0) < 0) {
+                (void)unlinkat(source_fd, name, AT_REMOVEDIR);
+                return -EBADF;
+        }
+        return open_directory(source_fd, name, mode);
+}
+
+/* The view's file at @path: the name in @dir, if it is a document and not deeper. */
+static const char *name_in(const struct lkg_entry *entry, const char *dir)
+{
+        size_t n = strlen(dir);
+        const char *name = entry->path + n + 1;
+
+        return entry->type == LKG_ENTRY_FILE && entry->flags & LKG_ENTRY_VIEW &&
+                               strncmp(entry->path, dir, n) == 0 && entry->path[n] == '/' && *name != '.' &&
+                               lkg_bare_name_ok(name)
+                       ? name
+                       : NULL;
+}
+
+/* Removes copies of pods that are not served any more. */
+static int remove_others(int dirfd, const struct lkg_publication *publication, const char *dir,
+                         bool only_ours)
+{
+        LKG_CLEANUP(lkg_dir_closep) DIR *list = lkg_dir_open(dirfd, ".");
+        const struct dirent *entry;
+        char path[PATH_MAX];
+        int r = 0;
+
+        if (!list)
+                return -errno;
+        while ((entry = lkg_dir_next(list, &r))) {
+                (void)snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+                if (lkg_publication_find(publication, path) ||
+                    (only_ours && !lkg_fallback_is_ours(dirfd, entry->d_name)))
+                        continue;
+                if (unlinkat(dirfd, entry->d_name, 0) < 0 && errno != ENOENT)
+                        return -errno;
+        }
+        return r;
+}
+
+int lkg_fallback_write_pods(int source_fd, int runtime_fd, const struct lkg_fallback_file *dir)
+{
+        LKG_CLEANUP(lkg_closep) int top = -EBADF, copies = -EBADF, view = -EBADF;
+        struct lkg_publication *publication = NULL;
+        mode_t mode = dir->mode | (dir->mode >> 2 & 0111);
+        int r = load_publication(runtime_fd, &publication);
+
+        if (r < 0)
+                return r;
+        if ((top = open_directory(source_fd, LKG_FALLBACK_DIR, 0755)) < 0)
+                r = top;
+        else if ((copies = open_directory(top, dir->name, mode)) < 0)
+                r = copies;
+        else
+                view = open_in_view(source_fd, dir->name, mode);
+        for (size_t i = 0; r >= 0 && i < publication->n_entries; i++) {
+                const struct lkg_entry *entry = &publication->entries[i];
+                const char *name = name_in(entry, dir->name);
+                const struct lkg_fallback_file file = { name, dir->uid, dir->gid, dir->mode };
+
+                if (name)
+                        r = write_both(copies, view, runtime_fd, &file, entry->sha256);
+        }
+        if (r >= 0)
+                r = remove_others(copies, publication, dir->name, /* only_ours= */ false);
+        if (r >= 0 && view >= 0)
+                r = remove_others(view, publication, dir->name, /* only_ours= */ true);
+        lkg_publication_free(publication);
+        return r;
+}
+
+bool lkg_fallback_is_ours_dir(int source_fd, const char *name)
+{
+        return is_marked(source_fd, name);
 }
 
 int lkg_fallback_withdraw(int source_fd, const char *name)

@@ -270,6 +270,26 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
           "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, `---` "
           "or null. kubeadm takes nothing from such a file, and neither does lkgfs." },
+        { 2041, LKG_ERROR, "file name of a manifest", "Rename the file.",
+          "The file name of a static pod is the name of a file of the view and of marks in bad/: letters, "
+          "digits, ., _ "
+          "and -, at most 200." },
+        { 2042, LKG_WARNING, "two manifests of one pod",
+          "Keep one of the files, or give the pods different names.",
+          "Of two files with the same metadata.name and metadata.namespace the one whose name comes first "
+          "in "
+          "byte order is served. A kubelet that reads the directory itself would run one of them, and which "
+          "one is not "
+          "defined." },
+        { 2043, LKG_WARNING, "copy beside the manifests", "Keep copies in another directory.",
+          "A kubelet reads every file whose name does not begin with a dot, so a copy of a manifest is a "
+          "second "
+          "manifest of the same pod. lkgfs does not serve names that editors and package managers give to "
+          "copies." },
+        { 2044, LKG_ERROR, "manifest marked bad",
+          "Change the manifest, or remove its name from bad/ to try it once more.",
+          "It did not work during its trial, or somebody marked it; the last good manifest of the pod is "
+          "served. The mark says why, and which fields are suspected." },
         { 3001, LKG_ERROR, "configuration unreadable",
           "Make the file or directory readable, or remove it: a missing one means the defaults.",
           "The configuration of lkgfs, or a directory of its drop-ins, exists and cannot be read. It is not "

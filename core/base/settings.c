@@ -41,6 +41,7 @@ static const struct setting_row component_rows[] = {
         { "component_uid", NUMBER, C(uid) },
         { "component_gid", NUMBER, C(gid) },
         { "component_mode", NUMBER, C(mode), .number = 0600 },
+        { "component_pods", NUMBER, C(is_pods) },
         { "component_exe", LIST, C(exes), C(n_exes) },
         { "component_restart", RESTART, C(restart) },
         { "component_restart_unit", TEXT, C(restart_unit) },

@@ -471,7 +471,7 @@ bool lkg_component_can_serve_good(struct lkg_component *c)
 
         if (!c->dynamic)
                 return false;
-        if (c->dynamic->scope_all)
+        if (c->dynamic->stores_good)
                 return can_serve_stored(c);
         (void)lkg_component_load_good(c, &err); /* another base may be followed only since this round */
         merged = merged_good(c);
@@ -492,7 +492,7 @@ bool lkg_component_can_serve_good(struct lkg_component *c)
 /* Without remote configuration, the local configuration is good, whatever was good before. */
 static bool has_good(const struct lkg_component *c)
 {
-        return c->dynamic->scope_all || c->dynamic->desired != LKG_DESIRED_NONE;
+        return c->dynamic->stores_good || c->dynamic->desired != LKG_DESIRED_NONE;
 }
 
 struct lkg_generation *lkg_component_good_generation(const struct lkg_component *c)
@@ -502,7 +502,7 @@ struct lkg_generation *lkg_component_good_generation(const struct lkg_component 
 
         if (!c->dynamic || !c->active || !has_good(c))
                 return NULL;
-        if (!c->dynamic->scope_all) {
+        if (!c->dynamic->stores_good) {
                 candidate = good_candidate(c);
                 if (candidate && strcmp(candidate->sha256, c->active->sha256) == 0)
                         return NULL;

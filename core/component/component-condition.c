@@ -2,14 +2,19 @@
 /* What a component says of itself in one line: its condition, the field `error`, its sources. */
 #include <lkg/component.h>
 
+bool lkg_component_refuses(const struct lkg_component *c)
+{
+        return c->candidate && (c->candidate->state == LKG_CANDIDATE_INVALID ||
+                                (c->pods && c->candidate->report.n_severity[LKG_ERROR] > 0));
+}
+
 /* The text of the `error` field of NodeConfigStatus; empty = no error. A hint for people, never a value. */
 const char *lkg_component_error(const struct lkg_component *c, bool *ret_findings)
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad = d ? lkg_bad_find(&d->bad, &d->pointers.assigned) : NULL;
         bool unread = bad && (bad->cause == LKG_BAD_LOAD || bad->cause == LKG_BAD_PARSE);
-        bool in_findings = bad ? unread || bad->cause == LKG_BAD_INVALID
-                               : c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID;
+        bool in_findings = bad ? unread || bad->cause == LKG_BAD_INVALID : lkg_component_refuses(c);
 
         if (ret_findings)
                 *ret_findings = in_findings;
@@ -41,7 +46,7 @@ uint64_t lkg_component_good_document(const struct lkg_component *c, const char *
 {
         const struct lkg_good *good = &lkg_component_pointers(c)->good;
 
-        if (c->dynamic && c->dynamic->scope_all && *c->dynamic->pointers.good.sha256)
+        if (c->dynamic && c->dynamic->stores_good && *c->dynamic->pointers.good.sha256)
                 good = &c->dynamic->pointers.good;
         *ret_sha256 = good->sha256;
         if (*good->sha256)
@@ -179,6 +184,24 @@ bool lkg_component_local_has_base(const struct lkg_component *c)
         return local->has_base || (!c->base && *lkg_component_wanted_base(c));
 }
 
+static struct lkg_condition_pods pods_facts(const struct lkg_component *c)
+{
+        const struct lkg_pod *pod;
+        const struct lkg_bad *bad;
+        struct lkg_condition_pods pods = { .is = c->pods != NULL };
+
+        if (!c->pods)
+                return pods;
+        pods.n = c->pods->n_items;
+        bad = lkg_pods_first_bad(c, &pods.n_bad);
+        pods.bad = bad ? bad->reason : NULL;
+        pods.n_tried = lkg_pods_in(c, LKG_POD_TRYING, &pod) + lkg_pods_in(c, LKG_POD_WORKS, &pod) +
+                       lkg_pods_in(c, LKG_POD_FAILED, &pod);
+        (void)lkg_pods_in(c, LKG_POD_DEAD_END, &pod);
+        pods.dead_end = pod ? pod->file : NULL;
+        return pods;
+}
+
 void lkg_component_update_condition(struct lkg_component *c, const struct lkg_report *node, bool not_ready)
 {
         uint64_t wall = lkg_realtime_ns();
@@ -187,7 +210,10 @@ void lkg_component_update_condition(struct lkg_component *c, const struct lkg_re
 
         lkg_component_count_findings(c, node,
                                      c->findings.n); /* the condition shows the number in findings */
+        if (c->pods)
+                lkg_pods_follow(c);
         facts = (struct lkg_condition_facts){
+                .pods = pods_facts(c),
                 .remote = c->dynamic ? remote_facts(c, lkg_component_shown(c, &shown))
                                      : (struct lkg_condition_remote){ .assigned = "",
                                                                       .active = "",

@@ -12,7 +12,7 @@ bool lkg_component_is_remote(const struct lkg_component *c)
         const struct lkg_config *config = c->env->config;
         unsigned chosen = 0;
 
-        if (!config->remote.enabled || !c->dynamic)
+        if (!config->remote.enabled || !c->dynamic || c->pods)
                 return false;
         for (unsigned i = 0; i < config->n_components; i++)
                 if (strcmp(config->components[i].name, "kubelet") == 0)
@@ -49,6 +49,7 @@ void lkg_component_take_lifecycle(const struct lkg_component *c, struct lkg_life
                 .bad = d ? &d->bad : &none,
                 .remote = lkg_component_is_remote(c),
                 .scope_all = d && d->scope_all,
+                .stores_good = d && d->stores_good,
                 .watched = d && d->watched,
                 .serves_active = d && serves_active(c),
                 .active = c->active ? c->active->number : 0,
@@ -138,6 +139,8 @@ uint64_t lkg_component_trial_deadline(const struct lkg_component *c)
         const struct lkg_dynamic *d = c->dynamic;
         uint64_t due, save, first;
 
+        if (c->pods)
+                return lkg_pods_deadline(c);
         if (!d || d->trial.state != LKG_TRIAL_RUNNING)
                 return UINT64_MAX;
         due = is_on_trial(c) ? lkg_trial_due(&d->trial) : UINT64_MAX;

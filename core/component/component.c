@@ -69,9 +69,10 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
                 .instance_required = k->instance_set,
                 .patches_dir = k->patches_dir,
                 .patches_target = "kubeletconfiguration",
-                .kind = k->kind,
+                .kind = k->is_pods ? "" : k->kind,
                 .api_version = k->api_version,
                 .headerless_instance = headerless(k),
+                .manifests = k->is_pods,
                 .max_dropins = k->max_dropins,
                 .max_bytes = k->max_layer_bytes,
         };
@@ -195,7 +196,7 @@ static void new_stack(struct lkg_component *c)
                 config.base = "";
         c->stack = lkg_stack_new(&config);
         lkg_stack_set_unsettled(c->stack, lkg_is_unsettled, env->settled);
-        lkg_stack_set_judge(c->stack, judge_candidate, c);
+        lkg_stack_set_judge(c->stack, c->config->is_pods ? lkg_pods_judge : judge_candidate, c);
         lkg_stack_set_admission(c->stack, &admission);
 }
 
@@ -255,6 +256,33 @@ const char *lkg_component_reader(const struct lkg_config_component *k)
         return *k->kind || *k->api_version ? NULL : lkg_schema_reader(k->name);
 }
 
+static const struct lkg_config_component *find_pods(const struct lkg_config *config)
+{
+        for (size_t i = 0; i < config->n_components; i++)
+                if (config->components[i].is_pods)
+                        return &config->components[i];
+        return NULL;
+}
+
+/* The paths of static pods, as a kubelet knows them; its layers may name the source directory or what is mounted over it. */
+static void name_pods(struct lkg_component *c)
+{
+        const struct lkg_config_component *pods = find_pods(c->env->config);
+        const char *mount_point = c->env->mount_point, *dir = pods ? pods->dropin_dir : "";
+
+        free(c->names.pods_dir);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(c->names.pods_sources); i++) {
+                free(c->names.pods_sources[i]);
+                c->names.pods_sources[i] = NULL;
+        }
+        c->names.pods_dir = pods && mount_point ? lkg_format("%s/%s", mount_point, pods->file) : NULL;
+        if (!c->names.pods_dir)
+                return;
+        c->names.pods_sources[0] = *dir == '/' ? lkg_copy(dir) : lkg_format("%s/%s", mount_point, dir);
+        if (*dir != '/')
+                c->names.pods_sources[1] = lkg_format("%s/%s", c->env->source_path, dir);
+}
+
 /* Borrows the command line. */
 static struct lkg_judge_config judge_config(const struct lkg_component *c)
 {
@@ -264,6 +292,8 @@ static struct lkg_judge_config judge_config(const struct lkg_component *c)
                 .n_flags = c->line.words.n_items,
                 .flags_observed = true,
                 .component = lkg_component_reader(c->config),
+                .pods_dir = c->names.pods_dir,
+                .pods_sources = (const char *const *)c->names.pods_sources,
                 .lint = true,
                 .startup_refuses = c->config->startup_rules == LKG_STARTUP_REFUSE,
         };
@@ -288,10 +318,35 @@ static void new_judges(struct lkg_component *c)
 {
         struct lkg_judge_config config;
 
+        name_pods(c);
         c->line.release = wanted_release(c);
         config = judge_config(c);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
                 c->judges[i] = lkg_judge_new(&config);
+}
+
+void lkg_component_move_pods(struct lkg_component *c)
+{
+        struct lkg_judge_config config;
+
+        name_pods(c);
+        config = judge_config(c);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
+                lkg_judge_configure(c->judges[i], &config);
+        lkg_stack_rejudge(c->stack);
+}
+
+bool lkg_component_read_pods_from(struct lkg_component *c, const char *dir)
+{
+        struct lkg_config_component *config = &c->env->config->components[c->index];
+
+        if (strcmp(config->dropin_dir, dir) == 0)
+                return false;
+        free(config->dropin_dir);
+        config->dropin_dir = lkg_copy(dir);
+        lkg_stack_free(c->stack);
+        new_stack(c);
+        return true;
 }
 
 bool lkg_component_learn(struct lkg_component *c)
@@ -334,6 +389,8 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                               lkg_fallback_is_ours(env->source_fd, c->config->base);
         r = lkg_state_load_component(env->state, c->config->name, &c->state, report);
         if (r >= 0) {
+                if (c->config->is_pods)
+                        c->pods = lkg_must(calloc(1, sizeof(*c->pods)));
                 new_judges(c);
                 new_stack(c);
                 r = lkg_history_open(env->state->fd, c->config->name, &c->history, report, err);
@@ -362,14 +419,13 @@ static void swap_what_settings_decide(struct lkg_component *a, struct lkg_compon
 {
         SWAP(a->config, b->config);
         SWAP(a->index, b->index);
-        SWAP(a->names.hint, b->names.hint);
-        SWAP(a->names.top, b->names.top);
-        SWAP(a->names.status_path, b->names.status_path);
+        SWAP(a->names, b->names);
         SWAP(a->line.words, b->line.words);
         SWAP(a->line.release, b->line.release);
         SWAP(a->judges[0], b->judges[0]);
         SWAP(a->judges[1], b->judges[1]);
         SWAP(a->stack, b->stack);
+        SWAP(a->pods, b->pods);
         SWAP(a->base_is_fallback, b->base_is_fallback);
 }
 
@@ -389,6 +445,7 @@ void lkg_component_deinit(struct lkg_component *c)
                 lkg_judge_free(c->judges[i]);
         lkg_remote_base_free(c->base);
         lkg_remote_base_free(c->good);
+        lkg_pods_free(c->pods);
         lkg_dynamic_free(c->dynamic);
         lkg_candidate_unref(c->assigned.tried_with);
         lkg_report_deinit(&c->assigned.findings);
@@ -406,6 +463,9 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_report_deinit(&c->findings.facts);
         free(c->faults.text);
         free(c->faults.last_error);
+        free(c->names.pods_dir);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(c->names.pods_sources); i++)
+                free(c->names.pods_sources[i]);
         free(c->names.hint);
         free(c->names.top);
         free(c->names.status_path);
@@ -635,6 +695,8 @@ int lkg_component_refresh(struct lkg_component *c, const struct lkg_touched *tou
         int r;
 
         check_base(c);
+        if (c->pods)
+                lkg_pods_refresh(c);
         r = lkg_stack_look(c->stack, touched->everything ? NULL : (const char *const *)touched->paths,
                            touched->n_paths, err);
         return r < 0 ? r : look_over_base(c, err);
@@ -642,11 +704,18 @@ int lkg_component_refresh(struct lkg_component *c, const struct lkg_touched *tou
 
 void lkg_component_follow(struct lkg_component *c, struct lkg_remote_base *base)
 {
+        lkg_remote_base_free(c->base);
+        c->base = base;
+        lkg_component_look_again(c);
+}
+
+void lkg_component_look_again(struct lkg_component *c)
+{
         struct lkg_error err = { 0 };
         int r;
 
-        lkg_remote_base_free(c->base);
-        c->base = base;
+        if (c->pods)
+                lkg_pods_refresh(c);
         r = look_over_base(c, &err);
         if (r < 0 && r != -EAGAIN) /* the first look is still to come */
                 lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
@@ -715,7 +784,7 @@ struct lkg_value *lkg_component_effective(const struct lkg_component *c)
         char layer[40];
         int r;
 
-        if (!text || !c->judges[0])
+        if (!text || !c->judges[0] || c->pods)
                 return NULL;
         if (lkg_component_serves_candidate(c))
                 return lkg_value_ref(c->candidate->effective);

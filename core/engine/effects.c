@@ -395,6 +395,11 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
 
+        if (c->pods) {
+                lkg_pods_step(c, lkg_boottime_ns());
+                lkg_component_look_again(c); /* a mark makes another set */
+                return;
+        }
         if (lkg_health_update(e->probes, e->places, c))
                 lkg_engine_happened(e, c, LKG_EVENT_HEALTH);
         event.reason = lkg_component_unhealthy(c);

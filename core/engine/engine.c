@@ -5,6 +5,7 @@
  * A new generation becomes active before the publication is written, and is taken back if that fails: then readers have the old
  * publication, the condition says why, and a timer tries again. So a change may be late, but is never lost.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 
 #include <lkg/base.h>
@@ -110,6 +111,54 @@ static bool update_watches(struct lkg_engine *e)
         return added;
 }
 
+/* What the kubelet's layers name, if they are served; relative to the source directory, if it is in it. NULL = nothing. */
+static const char *named_by_kubelet(const struct lkg_engine *e)
+{
+        const struct lkg_candidate *candidate = NULL;
+        const char *path, *below = NULL;
+
+        for (size_t i = 0; i < e->n_components && !candidate; i++)
+                if (e->components[i].candidate && e->components[i].candidate->schema &&
+                    lkg_schema_is_kubelet(e->components[i].candidate->schema))
+                        candidate = e->components[i].candidate;
+        path = candidate && candidate->state == LKG_CANDIDATE_VALID && candidate->merged
+                       ? lkg_map_get_string(candidate->merged, "staticPodPath")
+                       : NULL;
+        if (!path || !*path)
+                return NULL;
+        if (e->paths.mount_point)
+                below = lkg_path_below(path, e->paths.mount_point);
+        below = below ? below : lkg_path_below(path, e->paths.source);
+        if (below)
+                return below;
+        return lkg_path_exists(AT_FDCWD, path) ? path : NULL; /* a directory that is not there has no pods */
+}
+
+/*
+ * Static pods are where the kubelet's layers say, unless that is configured. While these are refused, or no longer say so, they are
+ * where they were. Return: have they moved?
+ */
+static bool follow_kubelet(struct lkg_engine *e)
+{
+        const char *dir = named_by_kubelet(e);
+        bool moved = false;
+
+        for (size_t i = 0; dir && *dir && i < e->n_components; i++) {
+                struct lkg_component *c = &e->components[i];
+
+                if (!c->pods || c->config->pods.source_set || strcmp(dir, c->config->file) == 0 ||
+                    !lkg_component_read_pods_from(c, dir))
+                        continue;
+                if (*dir != '/')
+                        lkg_rules_set_tree(&e->rules, (unsigned)i, dir);
+                moved = true;
+        }
+        for (size_t i = 0; moved && i < e->n_components; i++)
+                if (!e->components[i].pods)
+                        lkg_component_move_pods(&e->components[i]);
+        return moved;
+}
+
 /* One round. Return: true: something may have changed meanwhile that it has not seen. */
 static bool look_once(struct lkg_engine *e)
 {
@@ -122,6 +171,10 @@ static bool look_once(struct lkg_engine *e)
                 lkg_engine_look_remote(e, &e->components[i], &touched);
         }
         lkg_touched_deinit(&touched);
+        if (follow_kubelet(e)) {
+                lkg_watch_touch(&e->watch, NULL);
+                return true;
+        }
         if (update_watches(e)) {
                 lkg_watch_touch(&e->watch, NULL);
                 return true;
@@ -267,6 +320,8 @@ static void announce(struct lkg_engine *e, struct lkg_component *c, bool is_new)
         c->due.fallback = c->due.record = true;
         c->process.served_ns = lkg_boottime_ns();
         lkg_engine_consume(e, c);
+        if (c->pods) /* the trials of those that are new begin */
+                lkg_pods_step(c, lkg_boottime_ns());
         if (!c->active)
                 lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file,
                         c->condition.reason);

@@ -22,6 +22,26 @@ static char *copy_or_null(const char *text)
         return text ? lkg_must(strdup(text)) : NULL;
 }
 
+/* The set that readers have, with what the history knows of it. */
+static bool recover_pods(struct lkg_engine *e, struct lkg_component *c,
+                         const struct lkg_publication *previous)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *shown = NULL, *g = NULL;
+
+        if (lkg_publisher_recover_pods(e->publisher, previous, c, &shown) < 0)
+                return false;
+        lkg_state_at_least(&e->state, shown->number);
+        if (lkg_history_get(&c->history, shown->number, &g, NULL) < 0 ||
+            strcmp(g->sha256, shown->sha256) != 0) {
+                lkg_generation_unref(g);
+                g = lkg_generation_ref(shown);
+                lkg_history_add(&c->history, g);
+        }
+        lkg_component_set_active(c, g);
+        (void)lkg_component_note_published(c);
+        return true;
+}
+
 /* Return: is a generation of the current publication served again? */
 static bool recover_running(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_publication *previous)
@@ -30,6 +50,8 @@ static bool recover_running(struct lkg_engine *e, struct lkg_component *c,
         const struct lkg_entry *view = previous ? lkg_publication_find(previous, c->config->file) : NULL;
         int r;
 
+        if (c->pods)
+                return previous && recover_pods(e, c, previous);
         if (!view || !(view->flags & LKG_ENTRY_VIEW) || view->generation == 0)
                 return false;
         lkg_state_at_least(&e->state, view->generation);

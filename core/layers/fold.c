@@ -66,6 +66,7 @@ static bool needs_header(const struct update *u, const struct lkg_layer *layer)
         switch (layer->role) {
         case LKG_LAYER_PATCH:
                 return false; /* kubeadm's patches have no header */
+        case LKG_LAYER_MANIFEST:
         case LKG_LAYER_INSTANCE:
                 return !u->config->headerless_instance;
         case LKG_LAYER_BASE:
@@ -179,8 +180,8 @@ static enum header_state check_header(const struct update *u, struct lkg_fold_st
         size_t n = step->report.n_findings;
         enum header_state kind, version;
 
-        if (step->info.type == LKG_PATCH_JSON)
-                return HEADER_FINE; /* a list of operations */
+        if (step->info.type == LKG_PATCH_JSON || step->info.type == LKG_PATCH_BESIDE)
+                return HEADER_FINE; /* a list of operations; judged alone */
         version = check_field(u, step, "apiVersion", u->want.api_version);
         kind = check_field(u, step, "kind", u->want.kind);
         if (step->report.n_findings > n && step->report.findings[n].file &&
@@ -265,6 +266,19 @@ static int merge_first(const struct lkg_layer_info *info, struct lkg_report *rep
         return 0;
 }
 
+static int put_beside(const struct lkg_layer_info *info, struct lkg_value **running)
+{
+        struct lkg_value *all = *running;
+
+        if (!all || !lkg_value_is_own(all)) {
+                all = all ? lkg_value_clone_shallow(all) : lkg_value_new_map(NULL, 0, 0);
+                lkg_value_unref(*running);
+        }
+        (void)lkg_map_set(all, info->name, strlen(info->name), lkg_value_ref((struct lkg_value *)info->doc));
+        *running = all;
+        return 0;
+}
+
 /*
  * One layer over *@running (NULL: it is the first), whose reference is taken over.
  * Return: 0; -EBADMSG: @report says why, and *@running is as it was.
@@ -275,6 +289,8 @@ static int merge(const struct lkg_layer_info *info, struct lkg_report *report, s
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
         int r;
 
+        if (info->type == LKG_PATCH_BESIDE)
+                return put_beside(info, running);
         if (!*running)
                 return merge_first(info, report, running);
         if (info->type == LKG_PATCH_MERGE) {

@@ -31,6 +31,7 @@ struct lkg_layer *lkg_layer_unref(struct lkg_layer *layer)
         free(layer->file);
         free(layer->beside);
         free(layer->resembles);
+        free(layer->text);
         for (size_t i = 0; i < layer->n_docs; i++)
                 lkg_value_unref(layer->docs[i]);
         free(layer->docs);
@@ -44,7 +45,7 @@ const char *lkg_layer_role_name(enum lkg_layer_role role)
         static const char *const names[_LKG_LAYER_ROLE_MAX] = {
                 [LKG_LAYER_BASE] = "base",         [LKG_LAYER_REMOTE] = "remote",
                 [LKG_LAYER_DROPIN] = "drop-in",    [LKG_LAYER_PATCH] = "patch",
-                [LKG_LAYER_INSTANCE] = "instance",
+                [LKG_LAYER_INSTANCE] = "instance", [LKG_LAYER_MANIFEST] = "manifest",
         };
 
         return (unsigned)role < _LKG_LAYER_ROLE_MAX ? names[role] : "?";
@@ -62,6 +63,17 @@ char *lkg_display(const char *text)
 static char *shown_path(const struct lkg_place *place)
 {
         return lkg_display(strncmp(place->path, "./", 2) == 0 ? place->path + 2 : place->path);
+}
+
+const char *lkg_layer_info_text(const struct lkg_layer_info *info, size_t *ret_size)
+{
+        *ret_size = info->layer->size;
+        return info->layer->text;
+}
+
+const char *lkg_layer_info_sha256(const struct lkg_layer_info *info)
+{
+        return info->layer->sha256;
 }
 
 static struct lkg_layer *layer_new(const struct lkg_place *place)
@@ -276,6 +288,7 @@ static unsigned role_flags(enum lkg_layer_role role)
         case LKG_LAYER_BASE:
         case LKG_LAYER_REMOTE:
                 return LKG_DECODE_TWICE;
+        case LKG_LAYER_MANIFEST: /* a kubelet reads it leniently only (pkg/kubelet/config/common.go) */
         case _LKG_LAYER_ROLE_MAX:
                 break;
         }
@@ -395,7 +408,7 @@ static void decode_one(struct lkg_layer *layer, const char *data, size_t size, s
                 return; /* see the report */
         fold_headers(layer, doc);
         add_doc(layer, doc);
-        if (!has_known_header(doc))
+        if (layer->role != LKG_LAYER_MANIFEST && !has_known_header(doc))
                 layer->resembles = lkg_resembles(data, size, 0, doc);
         judge_doc(layer, doc);
         if (layer->n_docs == 0 && layer->report.n_findings > 0)
@@ -645,6 +658,8 @@ static bool read_layer(struct lkg_stack *stack, const struct lkg_place *place, i
                         refuse_generated(layer);
                 else
                         decode(layer, data, size);
+                if (place->role == LKG_LAYER_MANIFEST)
+                        layer->text = LKG_STEAL(data);
         }
         *ret = still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);
         return true;

@@ -33,6 +33,7 @@ struct lkg_layer {
         /* usually one; a kubeadm patch file may contain several; none if it is broken */
         struct lkg_value **docs;
         size_t n_docs;
+        char *text; /* of a manifest, which is served as it is; else NULL */
         char *resembles; /* what it looks like, if its header is that of no component: lkg_resembles(); NULL = nothing */
         bool kubeconfig;
         bool refused; /* not admitted, so it was not read; checked again at every refresh */
@@ -93,6 +94,7 @@ struct lkg_walk {
         void (*directory)(const char *path, void *userdata);
         void *userdata;
         const char *target; /* of kubeadm patches */
+        bool flat;          /* directories in it are not entered */
         size_t n_entries;
         bool vanished; /* an entry was removed during the walk */
 };
@@ -105,6 +107,8 @@ struct lkg_walk {
 int lkg_walk(struct lkg_walk *walk, int fd, const char *path);
 enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, bool link, const char *file);
 enum lkg_walk_verdict lkg_judge_patch(struct lkg_walk *walk, const char *name, bool link, const char *file);
+enum lkg_walk_verdict lkg_judge_manifest(struct lkg_walk *walk, const char *name, bool link,
+                                         const char *file);
 /**
  * lkg_patch_name() - kubeadm's file name rule.
  * Return: 1 and the type; 0: of another component; -EINVAL: invalid type.

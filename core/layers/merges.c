@@ -45,6 +45,7 @@ struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
         lkg_value_unref(candidate->merged);
         lkg_value_unref(candidate->doc);
         lkg_value_unref(candidate->effective);
+        lkg_value_unref(candidate->texts);
         lkg_report_deinit(&candidate->report);
         free(candidate);
         return NULL;
@@ -97,8 +98,10 @@ static void append_steps(struct lkg_candidate *candidate, const struct lkg_fold 
 
 static void fill_report(struct lkg_candidate *candidate, const struct making *m)
 {
-        static const enum lkg_layer_role order[] = { LKG_LAYER_BASE, LKG_LAYER_REMOTE, LKG_LAYER_PATCH,
-                                                     LKG_LAYER_DROPIN, LKG_LAYER_INSTANCE };
+        static const enum lkg_layer_role order[] = {
+                LKG_LAYER_BASE,   LKG_LAYER_REMOTE,   LKG_LAYER_PATCH,
+                LKG_LAYER_DROPIN, LKG_LAYER_INSTANCE, LKG_LAYER_MANIFEST
+        };
         const struct lkg_stack_config *config = &m->stack->config;
 
         if (m->merge->refused)
@@ -107,6 +110,8 @@ static void fill_report(struct lkg_candidate *candidate, const struct making *m)
                 lkg_report_append(&candidate->report, report_of(m, order[i]));
                 append_steps(candidate, &m->merge->fold, order[i]);
         }
+        if (config->manifests)
+                return;
         report_headless(candidate, m);
         if (m->n > 0 && !m->has_base && !*config->base_wanted)
                 lkg_report_add(&candidate->report, *config->base ? LKG_WARNING : LKG_NOTE, LKG_C_NO_BASE,
@@ -164,6 +169,8 @@ static enum lkg_candidate_state state_of(const struct lkg_candidate *candidate, 
 {
         if (is_name_taken(m))
                 return LKG_CANDIDATE_NAME_TAKEN;
+        if (m->stack->config.manifests) /* what is wrong with a file is about that file only */
+                return m->merge->refused ? LKG_CANDIDATE_INVALID : LKG_CANDIDATE_VALID;
         if (candidate->report.n_severity[LKG_ERROR] > 0)
                 return LKG_CANDIDATE_INVALID;
         return merged_of(&m->merge->fold) ? LKG_CANDIDATE_VALID : LKG_CANDIDATE_NONE;
@@ -176,12 +183,13 @@ static struct lkg_candidate *candidate_new(const struct making *m)
         candidate->refs = 1;
         candidate->has_base = m->has_base;
         candidate->has_dropin_dir = m->stack->found.has_dropin_dir;
+        candidate->unread = m->stack->found.reports[LKG_LAYER_MANIFEST].n_severity[LKG_ERROR] > 0;
         candidate->format = m->has_base && m->n > 0 ? m->items[0]->format : LKG_FORMAT_YAML;
         fill_layers(candidate, &m->merge->fold);
         name_missing(candidate, m);
         fill_report(candidate, m);
         candidate->state = state_of(candidate, m);
-        if (candidate->state == LKG_CANDIDATE_VALID)
+        if (candidate->state == LKG_CANDIDATE_VALID && !m->stack->config.manifests)
                 candidate->doc = lkg_value_ref(merged_of(&m->merge->fold));
         return candidate;
 }
@@ -190,7 +198,8 @@ static struct lkg_candidate *candidate_new(const struct making *m)
 
 static void settle_state(struct lkg_candidate *candidate)
 {
-        if (candidate->state == LKG_CANDIDATE_VALID && candidate->report.n_severity[LKG_ERROR] > 0) {
+        if (candidate->state == LKG_CANDIDATE_VALID && !candidate->texts &&
+            candidate->report.n_severity[LKG_ERROR] > 0) {
                 candidate->state = LKG_CANDIDATE_INVALID;
                 candidate->doc = lkg_value_unref(candidate->doc);
         }

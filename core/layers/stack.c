@@ -218,7 +218,8 @@ static bool is_one_too_many(struct collect *c, const struct lkg_place *place)
         bool patch = place->role == LKG_LAYER_PATCH;
         char text[256];
 
-        if ((place->role != LKG_LAYER_DROPIN && !patch) || c->n_of[place->role] < max)
+        if ((place->role != LKG_LAYER_DROPIN && place->role != LKG_LAYER_MANIFEST && !patch) ||
+            c->n_of[place->role] < max)
                 return false;
         (void)snprintf(text, sizeof(text),
                        "more than %" PRIu64 " %s (maxDropIns): this one and those after it are not loaded; "
@@ -303,7 +304,8 @@ static bool on_found(int dirfd, const char *entry, const char *path, const char 
 {
         struct collect *c = userdata;
         struct lkg_place place = { .role = c->role,
-                                   .type = LKG_PATCH_MERGE,
+                                   .type = c->role == LKG_LAYER_MANIFEST ? LKG_PATCH_BESIDE
+                                                                         : LKG_PATCH_MERGE,
                                    .dirfd = dirfd,
                                    .entry = entry,
                                    .path = path,
@@ -391,9 +393,12 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
         r = open_tree(c, path, full, required, &fd);
         if (r < 0 || fd < 0)
                 return r;
-        if (role == LKG_LAYER_DROPIN)
+        if (role == LKG_LAYER_DROPIN || role == LKG_LAYER_MANIFEST)
                 c->found.has_dropin_dir = true;
-        walk.judge = role == LKG_LAYER_PATCH ? lkg_judge_patch : lkg_judge_dropin;
+        walk.judge = role == LKG_LAYER_PATCH      ? lkg_judge_patch
+                     : role == LKG_LAYER_MANIFEST ? lkg_judge_manifest
+                                                  : lkg_judge_dropin;
+        walk.flat = role == LKG_LAYER_MANIFEST;
         walk.target = c->stack->config.patches_target;
         walk.userdata = c;
         r = lkg_walk(&walk, fd, full);
@@ -442,7 +447,8 @@ static int collect_once(struct collect *c)
         if (*config->patches_dir)
                 r = take_tree(c, LKG_LAYER_PATCH, config->patches_dir, true);
         if (r == 0 && *config->dropin_dir)
-                r = take_tree(c, LKG_LAYER_DROPIN, config->dropin_dir, config->dropin_dir_required);
+                r = take_tree(c, config->manifests ? LKG_LAYER_MANIFEST : LKG_LAYER_DROPIN,
+                              config->dropin_dir, config->dropin_dir_required);
         if (r == 0 && *config->instance)
                 take_instance(c);
         if (r == 0)
@@ -463,7 +469,7 @@ static int collect(struct lkg_stack *stack, struct collect *c)
                 if (r < 0 || !c->vanished)
                         return r;
         }
-        say_of_path(c, LKG_LAYER_DROPIN, LKG_WARNING, LKG_C_UNSTABLE, stack->config.dropin_dir,
+        say_of_path(c, c->role, LKG_WARNING, LKG_C_UNSTABLE, stack->config.dropin_dir,
                     "entries came and went while they were read; what was there at the time counts");
         return 0;
 }

@@ -85,7 +85,7 @@ static int place_of(struct touch *t, const struct lkg_layer *layer, struct lkg_p
                 ret->name = slash ? slash + 1 : ret->entry;
                 return 0;
         }
-        if (layer->role != LKG_LAYER_DROPIN)
+        if (layer->role != LKG_LAYER_DROPIN && layer->role != LKG_LAYER_MANIFEST)
                 return -EAGAIN;
         r = open_tree(t);
         if (r < 0)
@@ -131,7 +131,7 @@ static int reload(struct touch *t, size_t at)
                 return r;
         if (fstatat(place.dirfd, place.entry, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
                 return -EAGAIN;
-        if (before->role == LKG_LAYER_DROPIN)
+        if (before->role == LKG_LAYER_DROPIN || before->role == LKG_LAYER_MANIFEST)
                 place.st = &st;
         if (!lkg_stack_load(stack, &place, before, &now) || !now)
                 return -EAGAIN;

@@ -136,13 +136,18 @@ static int walk_subdir(struct lkg_walk *walk, int fd, const char *entry, const c
         return walk_dir(walk, sub, path, name, depth + 1);
 }
 
-static void skipped_link(struct lkg_walk *walk, int fd, const char *entry, const char *path)
+static bool leads_to_directory(int fd, const char *entry)
 {
         struct stat st;
 
+        return fstatat(fd, entry, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void skipped_link(struct lkg_walk *walk, int fd, const char *entry, const char *path)
+{
         if (strcmp(entry, "..data") == 0)
                 return; /* has its own note */
-        if (fstatat(fd, entry, &st, 0) == 0 && S_ISDIR(st.st_mode))
+        if (leads_to_directory(fd, entry))
                 finding(walk, LKG_WARNING, LKG_C_SKIPPED_LINK, path,
                         "a symlink to a directory is not followed, its files are not loaded; use a real "
                         "directory");
@@ -168,9 +173,11 @@ static int walk_entry(struct lkg_walk *walk, int fd, const char *entry, const ch
                         "cannot be looked at; check the directory's mode");
                 return 0;
         }
+        link = S_ISLNK(st.st_mode);
+        if (walk->flat && (S_ISDIR(st.st_mode) || (link && leads_to_directory(fd, entry))))
+                return 0;
         if (S_ISDIR(st.st_mode))
                 return walk_subdir(walk, fd, entry, path, name, depth);
-        link = S_ISLNK(st.st_mode);
         switch (walk->judge(walk, entry, link, path)) {
         case LKG_WALK_LOAD:
                 walk->vanished |= walk->found(fd, entry, path, name, &st, walk->userdata);
@@ -194,7 +201,7 @@ static int walk_dir(struct lkg_walk *walk, int fd, const char *path, const char 
         r = read_names(walk, fd, path, &names);
         if (r == 1)
                 walk->vanished = true;
-        if (r == 0) {
+        if (r == 0 && !walk->flat) {
                 check_sort_trap(walk, &names, path);
                 check_volume_layout(walk, fd, &names, path);
         }
@@ -278,6 +285,37 @@ enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, 
         }
         finding(walk, LKG_NOTE, LKG_C_SKIPPED, file, "skipped: only names that end in .conf are loaded");
         return LKG_WALK_SKIP;
+}
+
+/*
+ * A kubelet reads every file whose name does not begin with a dot (pkg/kubelet/config/file.go). What programs leave beside a file
+ * that they edit, replace or save is no manifest for us.
+ */
+enum lkg_walk_verdict lkg_judge_manifest(struct lkg_walk *walk, const char *name, bool link,
+                                         const char *file)
+{
+        static const char *const suffixes[] = { ".bak",      ".orig",    ".old",     ".rej",     ".save",
+                                                ".rpmsave",  ".rpmnew",  ".rpmorig", ".tmp",     ".part",
+                                                ".disabled", ".ucf-old", ".ucf-new", ".ucf-dist" };
+        bool left = strstr(name, ".dpkg-") || strstr(name, ".bak.");
+
+        if (*name == '.' || is_editor_file(name, link)) {
+                if (*name != '.')
+                        finding(walk, LKG_NOTE, LKG_C_COPY, file,
+                                "an editor's file, not served; a kubelet that reads the directory itself "
+                                "would "
+                                "run it");
+                return LKG_WALK_IGNORE;
+        }
+        for (size_t i = 0; !left && i < LKG_ARRAY_SIZE(suffixes); i++)
+                left = has_suffix(name, suffixes[i]);
+        if (!left)
+                return LKG_WALK_LOAD;
+        finding(walk, LKG_WARNING, LKG_C_COPY, file,
+                "the name is that of a copy, so it is not served; a kubelet that reads the directory itself "
+                "would "
+                "run it as well; keep copies elsewhere");
+        return LKG_WALK_IGNORE;
 }
 
 /* Files of kubeadm patches: TARGET[suffix][+type].yaml or .json. */

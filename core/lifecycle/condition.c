@@ -66,7 +66,10 @@ static void say_using(struct lkg_condition *c, const struct lkg_condition_facts 
         char which[96];
 
         say_which(which, sizeof(which), r->active, f->active_has_base);
-        if (!f->active)
+        if (f->pods.is)
+                add_words(c, f->pods.n == 1 ? "%zu static pod is served" : "%zu static pods are served",
+                          f->pods.n);
+        else if (!f->active)
                 add_words(c, "%s is not served", f->file);
         else if (r->any || is_set(r->active))
                 add_words(c, "using %s %s",
@@ -202,6 +205,38 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
         return true;
 }
 
+static bool say_dead_end(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        return f->pods.dead_end &&
+               say(c, LKG_CONDITION_FALSE, "last-known-good also failed: %.200s", f->pods.dead_end);
+}
+
+static bool say_bad_pods(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        char more[32] = "";
+
+        if (!f->pods.bad)
+                return false;
+        if (f->pods.n_bad > 1)
+                (void)snprintf(more, sizeof(more), ", and %zu more", f->pods.n_bad - 1);
+        return say(c, LKG_CONDITION_FALSE, "%.200s%s", f->pods.bad, more);
+}
+
+static bool say_refused_pods(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->pods.is || f->n_errors == 0)
+                return false;
+        (void)say(c, LKG_CONDITION_FALSE, "failed to validate manifests");
+        add_errors(c, f, f->n_errors);
+        return true;
+}
+
+static bool say_tried_pods(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        return f->pods.n_tried > 0 &&
+               say(c, LKG_CONDITION_TRUE, "%zu static pods on trial", f->pods.n_tried);
+}
+
 static bool say_try_expired(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         return f->hold->mode == LKG_HOLD_TRY_EXPIRED &&
@@ -249,7 +284,7 @@ static bool say_waiting(struct lkg_condition *c, const struct lkg_condition_fact
 
 static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (is_set(f->remote.active))
+        if (is_set(f->remote.active) || f->pods.is)
                 return say(c, LKG_CONDITION_TRUE, "all checks passed");
         return say(c, LKG_CONDITION_TRUE,
                    "current is set to the local default, and %s init config was provided",
@@ -333,10 +368,11 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
                           uint64_t now_ns)
 {
         static bool (*const rows[])(struct lkg_condition *, const struct lkg_condition_facts *) = {
-                say_not_ready, say_fault,   say_name_taken,  say_good_failed,   say_exonerated,
-                say_bad,       say_invalid, say_try_expired, say_local_invalid, say_lost,
-                say_untried,   say_unclear, say_none,        say_held,          say_try,
-                say_waiting,   say_good,
+                say_not_ready,   say_fault,         say_name_taken, say_good_failed, say_exonerated,
+                say_dead_end,    say_bad_pods,      say_bad,        say_invalid,     say_refused_pods,
+                say_try_expired, say_local_invalid, say_lost,       say_untried,     say_unclear,
+                say_none,        say_held,          say_try,        say_tried_pods,  say_waiting,
+                say_good,
         };
         struct lkg_condition next = { .transition_ns = condition->transition_ns };
         size_t row;

@@ -134,7 +134,7 @@ static void pin_good(struct lkg_stepping *s)
         }
         effect = lkg_then(s, LKG_EFFECT_SERVE_GOOD);
         effect->mode = mode;
-        effect->same = s->facts->scope_all;
+        effect->same = s->facts->scope_all || s->facts->stores_good;
 }
 
 /* What it was to serve has gone since. The command is refused if it is repeated, and a mark would be the half of it. */

@@ -105,7 +105,9 @@ static void note_covered(const struct lkg_config_component *c, const char *name,
 {
         const struct lkg_where where = { .file = source_path };
 
-        if (strcmp(name, c->base) == 0 || !exists(source_fd, name) || lkg_fallback_is_ours(source_fd, name))
+        if (strcmp(name, c->base) == 0 || !exists(source_fd, name) ||
+            lkg_fallback_is_ours(source_fd, name) ||
+            (c->is_pods && lkg_fallback_is_ours_dir(source_fd, name)))
                 return;
         lkg_report_add(report, LKG_WARNING, 4003, &where,
                        "%s of the source directory is covered by the file of "
@@ -134,6 +136,18 @@ struct lkg_manifest_rules lkg_rules_build(const struct lkg_config *config, int s
                 add_clash(&rules, source_fd, source_path, lkg_config_virtual_dirs[i], report);
         rules.n_fixed = rules.n_items;
         return rules;
+}
+
+void lkg_rules_set_tree(struct lkg_manifest_rules *rules, unsigned component, const char *path)
+{
+        for (size_t i = 0; i < rules->n_fixed; i++) {
+                struct lkg_rule *rule = &rules->items[i];
+
+                if (rule->type != LKG_RULE_TREE || rule->component != component)
+                        continue;
+                free((char *)rule->text);
+                rule->text = lkg_copy(path);
+        }
 }
 
 static bool same_ways(const struct lkg_manifest_rules *rules, char *const *paths, size_t n_paths)

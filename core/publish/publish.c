@@ -90,12 +90,35 @@ static int fill_status(struct lkg_publisher *p, const struct lkg_snapshot *in, s
         return r;
 }
 
+/* As long as no set is known to be good, what is served is in lkg/. */
+static int fill_pods(struct lkg_publisher *p, const struct lkg_component *c, struct lkg_shown *shown,
+                     struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
+        const struct lkg_value *good = lkg_pods_good(c);
+        int r = 0;
+
+        if (c->active && strcmp(shown->pods.of, c->active->sha256) != 0) {
+                served = lkg_pods_set(c->active);
+                r = lkg_pod_files_fill(p, &shown->pods, served, c->active->sha256, c->active, err);
+        }
+        if (r >= 0 && c->active && good)
+                r = lkg_pod_files_fill(p, &shown->good_pods, good, c->pods->good_sha256, c->active, err);
+        return r;
+}
+
 static int fill_component(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t i,
                           struct lkg_error *err)
 {
         const struct lkg_component *c = in->components[i].component;
         struct lkg_shown *shown = &p->shown[i];
-        int r = fill_document(p, &shown->document, c->active, c->active ? c->active->time_ns : 0, err);
+        int r;
+
+        if (c->pods) {
+                r = fill_pods(p, c, shown, err);
+                return r < 0 ? r : fill_status(p, in, i, err);
+        }
+        r = fill_document(p, &shown->document, c->active, c->active ? c->active->time_ns : 0, err);
 
         if (r >= 0)
                 r = fill_good(p, in, c, &shown->good_document, err);
@@ -152,11 +175,51 @@ static struct lkg_entry with(struct lkg_entry entry, const struct lkg_file_slot 
         return entry;
 }
 
+static struct lkg_entry pods_dir(const struct builder *b, const struct lkg_component *c,
+                                 const struct lkg_shown *shown)
+{
+        struct lkg_entry dir = entry_of(b, c, /* document= */ true);
+
+        dir.type = LKG_ENTRY_DIR;
+        dir.mode = dir.mode | (dir.mode >> 2 & 0111); /* who may read the files may search it */
+        dir.mtime_ns = (int64_t)shown->changed_ns;
+        dir.component = UINT_MAX;
+        return dir;
+}
+
+static void add_pods(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
+{
+        const struct lkg_entry entry = entry_of(b, c, /* document= */ true);
+        const struct lkg_pod_files *good = shown->good_pods.items ? &shown->good_pods : &shown->pods;
+
+        for (size_t i = 0; i < good->n; i++)
+                add(b, with(entry, &good->items[i].slot, 0, 0), "lkg/%s/%s", c->config->file,
+                    good->items[i].name);
+        for (size_t i = 0; i < shown->pods.n; i++)
+                add(b,
+                    with(entry, &shown->pods.items[i].slot, LKG_ENTRY_VIEW, shown->pods.items[i].generation),
+                    "%s/%s", c->config->file, shown->pods.items[i].name);
+}
+
+/* Their directories are there as soon as a kubelet may look. */
+static void add_pods_dirs(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
+{
+        struct lkg_entry dir = pods_dir(b, c, shown);
+
+        add(b, dir, "lkg/%s", c->config->file);
+        dir.flags = LKG_ENTRY_VIEW;
+        add(b, dir, "%s", c->config->file);
+}
+
 static void add_documents(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         bool through = c->config->base_writes == LKG_BASE_WRITES_THROUGH;
         struct lkg_entry entry = entry_of(b, c, /* document= */ true);
 
+        if (c->pods) {
+                add_pods(b, c, shown);
+                return;
+        }
         if (shown->good_document.blob)
                 add(b, with(entry, &shown->good_document, 0, 0), "lkg/%s", c->config->file);
         if (!c->active || !shown->document.blob)
@@ -347,6 +410,8 @@ static void build(struct lkg_publisher *p, struct builder *b)
                         shown->changed_ns = in->now_ns;
                 shown->hash = hash;
                 add_dirs(b, c, shown);
+                if (c->pods)
+                        add_pods_dirs(b, c, shown);
                 if (shown->changed_ns > b->dirs_ns)
                         b->dirs_ns = shown->changed_ns;
         }
@@ -539,6 +604,8 @@ void lkg_publisher_reset(struct lkg_publisher *p)
 
                 clear(p, &shown->document);
                 clear(p, &shown->good_document);
+                lkg_pod_files_clear(p, &shown->pods);
+                lkg_pod_files_clear(p, &shown->good_pods);
                 for (size_t k = 0; k < LKG_STATUS_FILES_MAX; k++)
                         clear(p, &shown->status[k]);
                 *shown = (struct lkg_shown){ 0 };
@@ -554,6 +621,10 @@ struct lkg_publisher *lkg_publisher_free(struct lkg_publisher *p)
         free(p->kept);
         for (size_t i = 0; i < LKG_ANSWERED_MAX; i++)
                 free(p->answered[i].path);
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++) {
+                lkg_pod_files_free(&p->shown[i].pods);
+                lkg_pod_files_free(&p->shown[i].good_pods);
+        }
         lkg_buf_deinit(&p->manifest);
         lkg_blobs_deinit(&p->blobs);
         free(p);

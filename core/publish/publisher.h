@@ -14,10 +14,24 @@ struct lkg_file_slot {
         uint64_t mtime_ns;
 };
 
+/* A static pod. */
+struct lkg_pod_file {
+        char *name;
+        struct lkg_file_slot slot;
+        uint64_t generation; /* in which it got this content */
+};
+
+struct lkg_pod_files {
+        struct lkg_pod_file *items;
+        size_t n;
+        char of[LKG_SHA256_HEX]; /* digest of the set; "" = none, or not known */
+};
+
 /* What is shown of one component. All zero = nothing. */
 struct lkg_shown {
         struct lkg_file_slot document;                     /* of the active generation */
         struct lkg_file_slot good_document;                /* lkg/ */
+        struct lkg_pod_files pods, good_pods;              /* of static pods instead of these two */
         struct lkg_file_slot status[LKG_STATUS_FILES_MAX]; /* those that are blobs */
         uint64_t hash;                                     /* of all that the publication shows */
         uint64_t changed_ns; /* when that changed: mtime of the component's directories */
@@ -52,3 +66,10 @@ struct lkg_publisher {
         /* there was no publication when we started: the first start with this runtime directory */
         bool fresh;
 };
+
+/* pods.c */
+/** lkg_pod_files_fill() - the files of @texts, whose digest is @sha256; those that are new came with @g. Return: 0; -ENOSPC ... */
+int lkg_pod_files_fill(struct lkg_publisher *p, struct lkg_pod_files *files, const struct lkg_value *texts,
+                       const char *sha256, const struct lkg_generation *g, struct lkg_error *err);
+void lkg_pod_files_free(struct lkg_pod_files *files); /* without its blobs */
+void lkg_pod_files_clear(struct lkg_publisher *p, struct lkg_pod_files *files);

@@ -28,7 +28,7 @@ static void put_layers(const struct lkg_component *c, struct lkg_buf *buf)
         } rows[] = {
                 { LKG_LAYER_BASE, "base", NULL },         { LKG_LAYER_REMOTE, "ConfigMap", NULL },
                 { LKG_LAYER_PATCH, "patch", "patches" },  { LKG_LAYER_DROPIN, "drop-in", "drop-ins" },
-                { LKG_LAYER_INSTANCE, "instance", NULL },
+                { LKG_LAYER_INSTANCE, "instance", NULL }, { LKG_LAYER_MANIFEST, "manifest", "manifests" },
         };
         size_t n[_LKG_LAYER_ROLE_MAX] = { 0 };
         const char *separator = " from ";
@@ -66,7 +66,7 @@ static void render_condition(const struct lkg_status_context *x, struct lkg_buf 
                 lkg_buf_puts(buf, "nothing");
         if (c->active)
                 put_layers(c, buf);
-        if (c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID)
+        if (lkg_component_refuses(c))
                 lkg_buf_puts(buf, c->active ? ", the newest change is refused" : ", the layers are refused");
         if (hold->mode != LKG_HOLD_FREE)
                 lkg_buf_puts(buf, ", held");
@@ -82,7 +82,7 @@ static void render_condition_json(const struct lkg_status_context *x, struct lkg
 
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
         lkg_json_u64(&json, "schemaVersion", 1);
-        lkg_json_text(&json, "type", "ConfigOK");
+        lkg_json_text(&json, "type", x->component->pods ? "StaticPodsOK" : "ConfigOK");
         lkg_json_text(&json, "status", lkg_condition_status_name(c->status));
         lkg_json_foreign(&json, "reason", c->reason);
         lkg_json_foreign(&json, "message", c->message);

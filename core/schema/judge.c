@@ -536,6 +536,47 @@ static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
         return candidate->merged;
 }
 
+static bool is_pods_source(const struct lkg_judge *judge, const char *path)
+{
+        const char *const *source = judge->config.pods_sources;
+        size_t n = strlen(path);
+
+        while (n > 1 && path[n - 1] == '/')
+                n--;
+        for (; *source; source++)
+                if (strlen(*source) == n && strncmp(path, *source, n) == 0)
+                        return true;
+        return false;
+}
+
+/* The kubelet is to read its static pods where lkgfs serves those that the layers name. */
+static void move_pods(const struct lkg_judge *judge, struct lkg_candidate *candidate,
+                      struct lkg_value **files)
+{
+        static const char field[] = "staticPodPath";
+        const struct lkg_value *path = lkg_object_get(*files, field);
+        struct lkg_value *moved, *doc;
+        struct lkg_source *source;
+
+        if (!judge->config.pods_dir || !path || lkg_value_type(path) != LKG_STRING ||
+            !is_pods_source(judge, lkg_value_text(path, NULL)))
+                return;
+        source = lkg_source_new("lkgfs static-pods", "");
+        moved = lkg_value_new_string(judge->config.pods_dir, strlen(judge->config.pods_dir), source, 0, 0);
+        lkg_source_unref(source);
+        doc = lkg_value_clone_shallow(*files);
+        lkg_object_set(doc, field, lkg_value_ref(moved));
+        lkg_value_unref(*files);
+        *files = doc;
+        if (candidate->doc) {
+                doc = lkg_value_clone_shallow(candidate->doc);
+                (void)lkg_map_set(doc, field, strlen(field), lkg_value_ref(moved));
+                lkg_value_unref(candidate->doc);
+                candidate->doc = doc;
+        }
+        lkg_value_unref(moved);
+}
+
 static void judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidate,
                           struct lkg_report *report)
 {
@@ -549,6 +590,7 @@ static void judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candida
                 files = resolve_kubelet(judge, candidate, report, unread);
         if (!files)
                 return;
+        move_pods(judge, candidate, &files);
         judge_whole(judge, candidate, files, unread, report);
         if (!candidate->doc || report->n_severity[LKG_ERROR] > 0 ||
             /* none of it will be served */

@@ -339,6 +339,30 @@ static void check_top(const struct checker *c)
                 refuse_top(c, "virtualDir", 3014, "%s is reserved (want .lkgfs)", config->virtual_dir);
 }
 
+#define PODS_DIR_MAX \
+        48u /* with the name of a file, the path of a file of the view that watchers are woken for (lkg/shared.h) */
+
+/* One is all that a kubelet can read. */
+static void check_pods(const struct checker *c, size_t i)
+{
+        const struct lkg_config_component *component = &c->config->components[i];
+
+        if (!component->is_pods) {
+                if (component->pods.duration_set || component->pods.settle_set)
+                        refuse_field(c, i, component->pods.duration_set ? "trial.duration" : "trial.settle",
+                                     3020, "is only for kind " LKG_PODS_KIND);
+                return;
+        }
+        if (strlen(component->file) > PODS_DIR_MAX)
+                refuse_field(c, i, "dir", 3008, "has more than %u bytes", PODS_DIR_MAX);
+        if (!*component->dropin_dir)
+                refuse_field(c, i, "source", 3017, "is empty, want a directory like " LKG_PODS_SOURCE);
+        for (size_t k = 0; k < i; k++)
+                if (c->config->components[k].is_pods)
+                        refuse_field(c, i, "kind", 3013, "component %s has the static pods already",
+                                     c->config->components[k].name);
+}
+
 static void check_names(const struct checker *c)
 {
         const struct lkg_config *config = c->config;
@@ -403,5 +427,6 @@ void lkg_config_check(const struct lkg_config *config, const struct lkg_value *d
                 check_restart(&c, i);
                 check_guard(&c, i);
                 check_health(&c, i);
+                check_pods(&c, i);
         }
 }

@@ -354,6 +354,50 @@ static void decode_table(struct decoder *d, const struct lkg_config_field *table
 
 /* ---- documents ---- */
 
+/* What a component of static pods has, besides what is only about them. */
+static const char *const pods_fields[] = { "name",         "kind",  "source",       "dir",
+                                           "maxDropIns",   "mode",  "owner",        "maxLayerBytes",
+                                           "group",        "trial", "startupRules", "runtimeEndpoint",
+                                           "schemaRelease" };
+static const char *const only_pods_fields[] = { "source", "dir" };
+
+static bool is_listed(const char *const *names, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(names[i], name) == 0)
+                        return true;
+        return false;
+}
+
+/* Fields that mean nothing for the kind of this component. */
+static void refuse_other_fields(struct decoder *d, bool is_pods, const struct lkg_value *map)
+{
+        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);) {
+                const char *key = m.key.data;
+                const struct lkg_where where = lkg_where_of(m.value);
+
+                if (is_pods ? is_listed(pods_fields, LKG_ARRAY_SIZE(pods_fields), key)
+                            : !is_listed(only_pods_fields, LKG_ARRAY_SIZE(only_pods_fields), key))
+                        continue;
+                lkg_report_add(d->report, LKG_ERROR, 3020, &where, "%s%s: %s kind " LKG_PODS_KIND, d->prefix,
+                               key, is_pods ? "means nothing for" : "is only for");
+        }
+}
+
+/* The manifests are its drop-ins, and the directory of the view is its file. */
+static void make_pods(struct lkg_config_component *c, const struct lkg_value *map)
+{
+        c->is_pods = true;
+        set_text(&c->file, c->pods.dir ? c->pods.dir : "");
+        set_text(&c->dropin_dir, c->pods.source ? c->pods.source : "");
+        set_text(&c->base, "");
+        set_text(&c->instance, "");
+        set_text(&c->match.unit, "");
+        lkg_strings_deinit(&c->match.exe);
+        if (!lkg_map_get(map, "startupRules"))
+                c->startup_rules = LKG_STARTUP_WARN;
+}
+
 static void decode_component(struct decoder *d, struct lkg_config_component *component,
                              const struct lkg_value *map)
 {
@@ -371,8 +415,15 @@ static void decode_component(struct decoder *d, struct lkg_config_component *com
                 lkg_report_add(d->report, LKG_ERROR, 3015, &where,
                                "components: a component has no name (want name: kubelet)");
         }
-        if (map)
+        if (map) {
+                const char *kind = lkg_map_get_string(map, "kind");
+                bool is_pods = kind && strcmp(kind, LKG_PODS_KIND) == 0;
+
                 decode_table(d, lkg_component_fields, map);
+                refuse_other_fields(d, is_pods, map);
+                if (is_pods)
+                        make_pods(component, map);
+        }
         if (!component->base)
                 set_text(&component->base, component->file ? component->file : "");
         d->prefix[0] = '\0';

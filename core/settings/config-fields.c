@@ -116,9 +116,9 @@ static const struct lkg_config_field remote_fields[] = {
 };
 
 static const struct lkg_config_field trial_fields[] = {
-        { "scope", F_WORD, CONFIG(trial.scope), "remote", scope_words,
+        { "scope", F_WORD, CONFIG(trial.scope), "remote", scope_words, .set_offset = CONFIG(trial.scope_set),
           .doc = "what is on trial: remote configurations, or every new document" },
-        { "duration", F_DURATION, CONFIG(trial.duration_ns), "10m",
+        { "duration", F_DURATION, CONFIG(trial.duration_ns), "10m", .set_offset = CONFIG(trial.duration_set),
           .doc = "how long a component must run with a configuration until it is trusted; 0s = no trial" },
         { "crashLoopThreshold", F_NUMBER, CONFIG(trial.crash_loop_threshold), "10", .min = 0, .max = 10,
           .doc = "number of counted starts before the one that gets the last known good configuration" },
@@ -220,6 +220,13 @@ static const struct lkg_config_field health_fields[] = {
 };
 
 static const struct lkg_config_field component_trial_fields[] = {
+        { "duration", F_DURATION, COMPONENT(pods.duration_ns), "5m",
+          .set_offset = COMPONENT(pods.duration_set),
+          .doc = "of StaticPods: how long a changed manifest may take until its probes answer well; "
+                 "default: "
+                 "trial.duration, else 5m" },
+        { "settle", F_DURATION, COMPONENT(pods.settle_ns), "30s", .set_offset = COMPONENT(pods.settle_set),
+          .doc = "of StaticPods: manifests that change within this time are tried together" },
         { "health", F_OBJECT, .sub = health_fields,
           .doc = "what must be good, besides that the component lives" },
         { NULL },
@@ -233,6 +240,12 @@ const struct lkg_config_field lkg_component_fields[] = {
           .doc = "kind that every layer must have; empty = that of the base" },
         { "apiVersion", F_TEXT, COMPONENT(api_version), "",
           .doc = "apiVersion that every layer must have; empty = that of the base" },
+        { "source", F_LAYER, COMPONENT(pods.source), LKG_PODS_SOURCE,
+          .set_offset = COMPONENT(pods.source_set),
+          .doc = "of StaticPods: directory of the manifests; default: what staticPodPath of the kubelet's "
+                 "layers names" },
+        { "dir", F_NAME, COMPONENT(pods.dir), "static-pods",
+          .doc = "of StaticPods: directory of the view from which the kubelet reads them" },
         { "base", F_LAYER, COMPONENT(base), NULL, .set_offset = COMPONENT(base_set),
           .doc = "the lowest layer, relative to the source directory; empty = none. Default: the name in "
                  "`file`" }, /* default: the name in `file` */

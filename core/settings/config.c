@@ -369,6 +369,7 @@ static void put_component(struct lkg_buf *buf, const struct lkg_config_component
         put_number(buf, "component_uid", c->uid);
         put_number(buf, "component_gid", c->gid);
         put_number(buf, "component_mode", c->mode);
+        put_number(buf, "component_pods", c->is_pods);
         put_texts(buf, "component_exe", &c->match.exe);
         put_text(buf, "component_restart",
                  lkg_settings_restart_word((enum lkg_settings_restart)c->restart.policy));

@@ -30,7 +30,8 @@ void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *confi
                 d->trial = lkg_trial_resume(d->trial, watched, lkg_boottime_ns());
         }
         d->watched = watched;
-        d->scope_all = config->trial.scope == LKG_TRIAL_ALL;
+        d->scope_all = config->trial.scope == LKG_TRIAL_ALL && !k->is_pods; /* their trial is another one */
+        d->stores_good = d->scope_all || k->is_pods;
 }
 
 int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *config,

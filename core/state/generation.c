@@ -18,20 +18,30 @@ void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, co
         lkg_render(doc, format, buf);
 }
 
+/* What is rendered: of static pods, their texts. */
+static const struct lkg_value *rendered_of(const struct lkg_candidate *candidate)
+{
+        return candidate->texts ? candidate->texts : candidate->doc;
+}
+
 void lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint)
+{
+        lkg_judge_candidate(candidate, judge);
+        if (candidate->doc && candidate->report.n_severity[LKG_ERROR] == 0)
+                lkg_candidate_finish(candidate, hint);
+}
+
+void lkg_candidate_finish(struct lkg_candidate *candidate, const char *hint)
 {
         struct lkg_text text;
         struct lkg_error err = { 0 };
         int r;
 
-        lkg_judge_candidate(candidate, judge);
-        if (!candidate->doc || candidate->report.n_severity[LKG_ERROR] > 0)
-                return;
         text = lkg_candidate_take_text(candidate, hint);
         (void)lkg_need(lkg_sha256_hex(text.data, text.size, candidate->sha256));
         candidate->text = text.data;
         candidate->text_size = text.size;
-        r = lkg_readback(candidate->doc, candidate->format, text.data, text.size, &err);
+        r = lkg_readback(rendered_of(candidate), candidate->format, text.data, text.size, &err);
         if (r == LKG_READBACK_LEFT_OUT)
                 lkg_report_add(&candidate->report, LKG_WARNING, 2034, NULL,
                                "not read by a second reader before it is served: %s", err.message);
@@ -59,7 +69,7 @@ struct lkg_text lkg_candidate_take_text(struct lkg_candidate *candidate, const c
         text.data = LKG_STEAL(candidate->text);
         if (text.data)
                 return text;
-        lkg_document_render(candidate->doc, candidate->format, hint, &buf);
+        lkg_document_render(rendered_of(candidate), candidate->format, hint, &buf);
         return take(&buf);
 }
 
@@ -80,7 +90,7 @@ static void render_shown(struct lkg_generation *g, const struct lkg_candidate *c
         LKG_CLEANUP(lkg_freep) char *hint = hint_of(&g->document);
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (masked == candidate->doc || lkg_value_equal(masked, candidate->doc))
+        if (!candidate->texts && (masked == candidate->doc || lkg_value_equal(masked, candidate->doc)))
                 return;
         lkg_document_render(masked, candidate->format, hint, &buf);
         g->shown = take(&buf);
@@ -104,6 +114,45 @@ static void render_origin(struct lkg_generation *g, const struct lkg_candidate *
 
         lkg_origin_render(candidate->doc, &buf);
         g->origin = take(&buf);
+}
+
+/* ---- static pods ---- */
+
+struct lkg_value *lkg_pods_texts(const struct lkg_value *set)
+{
+        const char *kind = lkg_value_type(set) == LKG_MAP ? lkg_map_get_string(set, "kind") : NULL;
+        struct lkg_value *texts = kind && strcmp(kind, LKG_PODS_KIND) == 0 ? lkg_map_get(set, "pods") : NULL;
+
+        return texts && lkg_value_type(texts) == LKG_MAP ? texts : NULL;
+}
+
+struct lkg_value *lkg_pods_document(struct lkg_source *source, const struct lkg_value *text)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_value *doc = NULL;
+        const char *data;
+        size_t size;
+
+        if (lkg_value_type(text) != LKG_STRING)
+                return NULL;
+        data = lkg_value_text(text, &size);
+        return lkg_decode(data, size, lkg_detect_format(data, size), 0, source, &ignored, &doc) < 0 ? NULL
+                                                                                                    : doc;
+}
+
+struct lkg_value *lkg_pods_documents(const struct lkg_value *texts)
+{
+        struct lkg_value *docs = lkg_value_new_map(NULL, 0, 0);
+
+        for (struct lkg_member m = { 0 }; lkg_value_next(texts, &m);) {
+                struct lkg_source *source = lkg_source_new("stored", m.key.data);
+                struct lkg_value *doc = lkg_pods_document(source, m.value);
+
+                lkg_source_unref(source);
+                if (doc)
+                        (void)lkg_map_set(docs, m.key.data, m.key.size, doc);
+        }
+        return docs;
 }
 
 /* Masks secrets first, so that a short one cannot be guessed from the digest. */
@@ -230,7 +279,7 @@ struct lkg_generation *lkg_generation_new(struct lkg_candidate *candidate,
 int lkg_generation_describe_document(struct lkg_generation *g)
 {
         struct lkg_candidate candidate = { .format = lkg_detect_format(g->document.data, g->document.size) };
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL, *pods = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         struct lkg_source *where = lkg_source_new("last-known-good", "lkg");
         int r;
@@ -239,7 +288,10 @@ int lkg_generation_describe_document(struct lkg_generation *g)
         lkg_source_unref(where);
         if (r < 0)
                 return r;
-        candidate.doc = doc;
+        candidate.texts = lkg_pods_texts(doc);
+        if (candidate.texts)
+                pods = lkg_pods_documents(candidate.texts);
+        candidate.doc = pods ? pods : doc;
         describe(g, &candidate);
         return 0;
 }

@@ -111,6 +111,17 @@ static void touch_doors(void)
         }
 }
 
+/* Only below the view's root: a name on the path may have become a symlink. */
+static int open_inside(const char *path)
+{
+        struct open_how how = {
+                .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+        };
+
+        return (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+}
+
 /* A compromised file server can change this memory at any time. */
 static bool take_name(const char *from, char *name, size_t size)
 {
@@ -119,18 +130,34 @@ static bool take_name(const char *from, char *name, size_t size)
         return lkg_bare_name_ok(name);
 }
 
+/* A file of the view, or of a directory of it. */
+static void touch_view(const char *from, size_t size)
+{
+        char path[sizeof(notify->view_names[0])];
+        char *slash;
+        int dir = root;
+
+        memcpy(path, from, size);
+        path[size - 1] = '\0';
+        slash = strrchr(path, '/');
+        if (slash) {
+                *slash = '\0';
+                dir = open_inside(path);
+        }
+        if (dir >= 0 && lkg_bare_name_ok(slash ? slash + 1 : path))
+                touch(dir, slash ? slash + 1 : path);
+        if (dir != root && dir >= 0)
+                (void)close(dir);
+}
+
 static void announce(uint64_t publication)
 {
         uint32_t n = atomic_load(&notify->n_view_names);
 
         atomic_store(&notify->lv_closing, 0); /* a predecessor may have ended in between */
         touch_doors();
-        for (uint32_t i = 0; i < n && i < LKG_VIEW_NAMES; i++) {
-                char name[sizeof(notify->view_names[i])];
-
-                if (take_name(notify->view_names[i], name, sizeof(name)))
-                        touch(root, name);
-        }
+        for (uint32_t i = 0; i < n && i < LKG_VIEW_NAMES; i++)
+                touch_view(notify->view_names[i], sizeof(notify->view_names[i]));
         atomic_store(&notify->wake_done, publication);
 }
 
@@ -141,17 +168,6 @@ static int make(int dir, const char *name, uint32_t type)
         if (S_ISLNK(type))
                 return symlinkat("relayed", dir, name);
         return mknodat(dir, name, (type & S_IFMT) | 0600, 0);
-}
-
-/* Only below the view's root: a name on the path may have become a symlink. */
-static int open_inside(const char *path)
-{
-        struct open_how how = {
-                .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-        };
-
-        return (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 }
 
 static void carry_out(const struct lkg_relay_job *job)

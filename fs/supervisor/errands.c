@@ -144,8 +144,9 @@ static int write_copy(void *userdata)
         const struct lkg_supervisor *s = copies->supervisor;
         const struct lkg_settings_component *c = &s->settings->components[copies - s->jobs.copies];
         const struct lkg_fallback_file file = { c->file, c->uid, c->gid, c->mode };
-        int r = *copies->sha256 ? lkg_fallback_write(SOURCE_FD, RUNTIME_FD, &file, copies->sha256)
-                                : lkg_fallback_withdraw(SOURCE_FD, c->file);
+        int r = c->is_pods        ? lkg_fallback_write_pods(SOURCE_FD, RUNTIME_FD, &file)
+                : *copies->sha256 ? lkg_fallback_write(SOURCE_FD, RUNTIME_FD, &file, copies->sha256)
+                                  : lkg_fallback_withdraw(SOURCE_FD, c->file);
 
         return r < 0 ? -r : 0;
 }

@@ -7,6 +7,7 @@
 #include <lkg/facts.h>
 #include <lkg/lifecycle.h>
 #include <lkg/objects.h>
+#include <lkg/pods.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 #include <lkg/store.h>
@@ -35,9 +36,11 @@ enum lkg_rollback {
 #define LKG_EVENT_TEXT_MAX 1024
 
 struct lkg_component_names {
-        char *hint;        /* first line of a YAML document */
-        char *top;         /* `lkgfs/` for a virtualDir, otherwise "" */
-        char *status_path; /* `status/kubelet`, below it */
+        char *pods_dir;        /* where a kubelet reads static pods; NULL = nobody serves them */
+        char *pods_sources[3]; /* what its layers name then; NULL at the end */
+        char *hint;            /* first line of a YAML document */
+        char *top;             /* `lkgfs/` for a virtualDir, otherwise "" */
+        char *status_path;     /* `status/kubelet`, below it */
 };
 
 /* The command line that the judge uses, which borrows the words, and its release; 0 = the latest. */
@@ -135,9 +138,30 @@ struct lkg_component_loss {
         bool unread; /* because the disk has an error: its checkpoint may be there */
 };
 
+/* A static pod that is served. */
+struct lkg_pod {
+        char *file;                  /* its name */
+        char sha256[LKG_SHA256_HEX]; /* of its text */
+        struct lkg_value *text, *doc;
+        struct lkg_pod_trial trial;
+        struct lkg_pod_facts facts;
+        char words[LKG_HEALTH_WORDS_MAX]; /* why it does not answer well, or is not tried; "" */
+};
+
+/* What a component of kind StaticPods has beside the set of texts, which is its document. */
+struct lkg_pods {
+        struct lkg_pod *items; /* of generation @of, in byte order of their names */
+        size_t n_items;
+        uint64_t of;
+        struct lkg_value *good; /* the texts of the last good set; NULL = none */
+        char good_sha256[LKG_SHA256_HEX];
+        uint64_t judged_by; /* a hash of what the set was made with, besides the files */
+};
+
 /* What all components of an engine share. */
 struct lkg_component_env {
-        struct lkg_config *config;
+        struct lkg_config
+                *config; /* the engine changes the directory of static pods, if it is not configured */
         struct lkg_state *state;
         struct lkg_poison *poison;
         int source_fd;
@@ -165,6 +189,8 @@ struct lkg_component {
         struct lkg_attempt assigned;
         struct lkg_slot_need slots;
         struct lkg_component_loss loss;
+
+        struct lkg_pods *pods; /* of kind StaticPods; else NULL */
 
         struct lkg_component_state state;
         struct lkg_dynamic *dynamic; /* NULL = no store: see the findings */
@@ -292,6 +318,8 @@ bool lkg_component_served_has_table(const struct lkg_component *c);
 
 /** lkg_component_serves_candidate() - has the candidate the bytes of what is served? */
 bool lkg_component_serves_candidate(const struct lkg_component *c);
+/** lkg_component_refuses() - are its layers, or some of its manifests, not served as they are? */
+bool lkg_component_refuses(const struct lkg_component *c);
 /** lkg_component_verdict() - what becomes of the candidate: lkg_decide(). */
 enum lkg_verdict lkg_component_verdict(const struct lkg_component *c);
 /** lkg_component_note_served() - remember what the values of the served document come from, if the candidate says so. */
@@ -449,6 +477,50 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_tr
  * never.
  */
 uint64_t lkg_component_trial_deadline(const struct lkg_component *c);
+
+/* ---- static pods: pods.c ---- */
+
+struct lkg_pods *lkg_pods_free(struct lkg_pods *pods);
+/* What a set is made with, besides the files; each may be NULL. */
+struct lkg_pods_by {
+        const struct lkg_value *served, *good; /* texts */
+        const struct lkg_bad_list *bad;
+        unsigned release;
+        const char *hint;
+};
+/** lkg_pods_make() - judge the manifests of @candidate, and make the set that is to be served. */
+void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by);
+/** lkg_pods_first_bad() - the mark of the first file that is marked bad; NULL = none is. @ret_n: how many are */
+const struct lkg_bad *lkg_pods_first_bad(const struct lkg_component *c, size_t *ret_n);
+/** lkg_pods_in() - how many served pods are in this state. @ret_first: the first of them; NULL = none is */
+size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state,
+                   const struct lkg_pod **ret_first);
+/** lkg_component_move_pods() - the directory of static pods has changed: a kubelet's layers are judged again. */
+void lkg_component_move_pods(struct lkg_component *c);
+/** lkg_component_read_pods_from() - the manifests are in @dir from now on. Return: were they elsewhere? */
+bool lkg_component_read_pods_from(struct lkg_component *c, const char *dir);
+/** lkg_pods_judge() - lkg_judge_fn for manifests; @userdata: the component. The set of those that are to be served. */
+void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata);
+/** lkg_pods_refresh() - the set is made again if something besides the files has changed. */
+void lkg_pods_refresh(struct lkg_component *c);
+/** lkg_pods_follow() - c->pods becomes that of c->active; what is known of a pod whose text is the same stays. */
+void lkg_pods_follow(struct lkg_component *c);
+/** lkg_pods_step() - the trials of its pods: time has passed, or facts are new. Marks and the last good set are durable. */
+void lkg_pods_step(struct lkg_component *c, uint64_t now_ns);
+/** lkg_pods_deadline() - when lkg_pods_step() is due; UINT64_MAX = never. */
+uint64_t lkg_pods_deadline(const struct lkg_component *c);
+/** lkg_pods_rules() - of the trials of @c. */
+struct lkg_pod_rules lkg_pods_rules(const struct lkg_component *c);
+/** lkg_pods_text() - the text of @file in a set, or NULL. */
+const struct lkg_value *lkg_pods_text(const struct lkg_value *texts, const char *file);
+/** lkg_pods_set_of() - the document of a set: @texts, which it takes over. Return: one reference. */
+struct lkg_value *lkg_pods_set_of(struct lkg_value *texts);
+/** lkg_pods_good() - the texts of the last good set, borrowed; NULL = there is none. */
+const struct lkg_value *lkg_pods_good(const struct lkg_component *c);
+/** lkg_component_look_again() - the candidate is made again: something besides the files has changed. */
+void lkg_component_look_again(struct lkg_component *c);
+/** lkg_pods_set() - the texts of @g. Return: one reference; NULL: it is no set. */
+struct lkg_value *lkg_pods_set(const struct lkg_generation *g);
 
 /* ---- marks: suspected.c ---- */
 

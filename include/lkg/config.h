@@ -23,6 +23,9 @@
 
 #define LKG_ENGINE_USER        "lkgfs" /* engineUser by default: created by the package */
 
+#define LKG_PODS_KIND          "StaticPods" /* of a component whose documents are static pods */
+#define LKG_PODS_SOURCE        "manifests"  /* where they are, if neither we nor a kubelet's layers say so */
+
 #define LKG_WAKE_NAME          ".lv" /* the notifier's own name in the view */
 
 enum lkg_local_policy { LKG_LOCAL_LKG, LKG_LOCAL_STRICT };
@@ -60,6 +63,13 @@ struct lkg_config_http {
         uint64_t interval_ns, timeout_ns, failure_threshold;
 };
 
+struct lkg_config_pods {
+        char *source, *dir; /* of the source directory, of the view */
+        bool source_set;
+        uint64_t duration_ns, settle_ns;
+        bool duration_set, settle_set;
+};
+
 struct lkg_config_health {               /* trial.health */
         bool node_ready, node_ready_set; /* set by the user, not a default */
         uint64_t stable_for_ns;
@@ -83,6 +93,8 @@ struct lkg_config_component {
         struct lkg_config_health health;
         int base_writes;         /* enum lkg_base_writes */
         uint64_t schema_release; /* 136 is 1.36; 0 = auto */
+        bool is_pods; /* kind StaticPods: dropin_dir is pods.source, and file is pods.dir, a directory */
+        struct lkg_config_pods pods;
 };
 
 struct lkg_config_remote {
@@ -103,7 +115,8 @@ struct lkg_config_remote {
 };
 
 struct lkg_config_trial {
-        int scope; /* enum lkg_trial_scope */
+        int scope;                    /* enum lkg_trial_scope */
+        bool scope_set, duration_set; /* set by the user, not a default */
         uint64_t duration_ns, crash_loop_threshold;
         uint64_t min_duration_ns, max_duration_ns; /* 0 = no clamp */
         bool min_duration_set;                     /* set by the user, not a default */

@@ -235,7 +235,17 @@ struct lkg_condition_remote {
         const char *untried;   /* why assigned could not be tried; NULL = nothing prevents that */
 };
 
+/* Of static pods. */
+struct lkg_condition_pods {
+        bool is;
+        size_t n, n_bad, n_tried; /* served, marked bad, on trial */
+        const char *bad;          /* why the first of those is bad; NULL = none is */
+        const char *
+                dead_end; /* the file of a pod that does not work with its last good document either; NULL = none */
+};
+
 struct lkg_condition_facts {
+        struct lkg_condition_pods pods;
         struct lkg_condition_remote remote;
         const char *component, *file;
         const char *top, *status_path; /* as in struct lkg_component */
@@ -425,9 +435,10 @@ struct lkg_lifecycle {
 /* What a step reads and never changes. */
 struct lkg_lifecycle_facts {
         const struct lkg_bad_list *bad;
-        bool remote;    /* the component may follow a remote configuration */
-        bool scope_all; /* trial.scope all: every generation is on trial, not only a remote one */
-        bool watched;   /* processes of the component are recognised: the trial clock runs while one lives */
+        bool remote;      /* the component may follow a remote configuration */
+        bool scope_all;   /* trial.scope all: every generation is on trial, not only a remote one */
+        bool stores_good; /* the last known good is a stored document (scope_all, static pods) */
+        bool watched; /* processes of the component are recognised: the trial clock runs while one lives */
         bool serves_active;      /* readers get what pointers.active names, not a held generation */
         uint64_t active;         /* number of the generation that readers get; 0 = none */
         const char *sha256;      /* of its document; "" = none */

@@ -14,7 +14,8 @@
  *
  *     state_dir= runtime_dir= source_dir= virtual_dir= engine_timeout_ms=
  *     component=<name>, then, for the component named last:
- *         component_file=<view name> component_uid= component_gid= component_mode=<decimal>  (of the copies, <lkg/fallback.h>)
+ *         component_file=<view name> component_uid= component_gid= component_mode=<decimal> component_pods=0|1  (of the copies,
+ *         <lkg/publication.h>)
  *         component_unit=<unit> component_exe=<path> (repeated) component_restart=never|unit|hook
  *         component_restart_unit=<unit> component_restart_argv=<word> (repeated)
  *         component_restart_min_interval_ms= component_restart_max_per_hour=
@@ -43,7 +44,8 @@ struct lkg_settings_component {
         char *name, *unit; /* unit "" = none */
         char *file;        /* its name in the view */
         uint32_t uid, gid, mode;
-        char **exes; /* absolute */
+        uint32_t is_pods; /* file is a directory of static pods */
+        char **exes;      /* absolute */
         size_t n_exes;
         enum lkg_settings_restart restart;
         char *restart_unit;  /* the unit to restart, "" = none */

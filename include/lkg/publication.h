@@ -199,6 +199,8 @@ void lkg_publication_format(const struct lkg_publication *publication, struct lk
  *     .lkgfs-fallback/<view name>   always; mode and owner of the view file
  *     <view name>                   only where the source directory has no such file
  *
+ * Of static pods, <view name> is a directory, which has the attribute, too, and in it is a copy of each file.
+ *
  * Both carry the extended attribute user.lkgfs.fallback, whose value is the SHA-256 of the content. A file
  * whose content matches this digest is never a base. A copy under the view's name that a user has edited is
  * intended as a base: from then on it is one, and the next write of copies removes the attribute. Rules:
@@ -241,6 +243,14 @@ bool lkg_fallback_is_copy(int fd);
  */
 int lkg_fallback_write(int source_fd, int runtime_fd, const struct lkg_fallback_file *file,
                        const char *sha256);
+
+/**
+ * lkg_fallback_write_pods() - the same for static pods, by the files that the current publication shows in @dir. Copies of others are
+ * removed: without lkgfs nothing runs that was taken away.
+ */
+int lkg_fallback_write_pods(int source_fd, int runtime_fd, const struct lkg_fallback_file *dir);
+/** lkg_fallback_is_ours_dir() - is it the directory of such copies? */
+bool lkg_fallback_is_ours_dir(int source_fd, const char *name);
 
 /**
  * lkg_fallback_withdraw() - the view name is no longer claimed: remove the copy with that name. 0 or -errno.

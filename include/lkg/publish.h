@@ -29,6 +29,8 @@ struct lkg_manifest_rules lkg_rules_build(const struct lkg_config *config, int s
  * Return: do they differ from the ones before?
  */
 bool lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_paths);
+/** lkg_rules_set_tree() - the watched directory of @component is @path now, relative to the source directory. */
+void lkg_rules_set_tree(struct lkg_manifest_rules *rules, unsigned component, const char *path);
 void lkg_rules_deinit(struct lkg_manifest_rules *rules);
 
 /* ---- snapshot ---- */
@@ -95,6 +97,9 @@ bool lkg_publisher_is_fresh(const struct lkg_publisher *publisher);
 int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lkg_publication *publication,
                           const struct lkg_component *c, const struct lkg_entry *view,
                           struct lkg_generation **ret);
+/** lkg_publisher_recover_pods() - the same for static pods, by the files that @publication shows. */
+int lkg_publisher_recover_pods(struct lkg_publisher *publisher, const struct lkg_publication *publication,
+                               const struct lkg_component *c, struct lkg_generation **ret);
 /**
  * lkg_publish() - make the next publication current, if it says anything new.
  * Return: 1: it did; 0; -ENOSPC ...: nothing has changed for readers.

@@ -307,8 +307,14 @@ struct lkg_judge_config {
          * NULL = every kind is accepted.
          */
         const char *component;
-        bool lint;     /* also report what upstream does not report */
-        bool lint_all; /* and what could be left out, because it is the default */
+        /*
+         * Of a kubelet whose static pods lkgfs serves: where it is to read them instead of what the layers name; NULL = nowhere else.
+         * Borrowed, as is the directory that they must name (several names of it; none: any).
+         */
+        const char *pods_dir;
+        const char *const *pods_sources; /* NULL at the end */
+        bool lint;                       /* also report what upstream does not report */
+        bool lint_all;                   /* and what could be left out, because it is the default */
         /* values that pass validation and stop the component at its start are errors */
         bool startup_refuses;
 };

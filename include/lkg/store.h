@@ -285,6 +285,22 @@ void lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judg
  */
 struct lkg_text lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint);
 
+/**
+ * lkg_candidate_finish() - the second half of that, for a candidate that was judged otherwise.
+ */
+void lkg_candidate_finish(struct lkg_candidate *candidate, const char *hint);
+
+/*
+ * The document of static pods is a set: `kind: StaticPods` and `pods`, a map of file names to the texts of the files. What people
+ * are shown of it is made of the documents in these texts.
+ */
+/** lkg_pods_texts() - `pods` of @set, borrowed; NULL: it is no set. */
+struct lkg_value *lkg_pods_texts(const struct lkg_value *set);
+/** lkg_pods_document() - the document in a text, as a kubelet reads it. Return: one reference, or NULL. */
+struct lkg_value *lkg_pods_document(struct lkg_source *source, const struct lkg_value *text);
+/** lkg_pods_documents() - those of all: a map of file names. Return: one reference. */
+struct lkg_value *lkg_pods_documents(const struct lkg_value *texts);
+
 #define LKG_ORIGIN_BYTES_MAX (4u << 20)
 /**
  * lkg_origin_render() - the text of `origin`: as many lines as fit into LKG_ORIGIN_BYTES_MAX, and one line
@@ -444,6 +460,7 @@ struct lkg_dynamic {
         struct lkg_config_source document; /* trial.scope all: local@<12 hex>, the document on trial */
         bool watched;     /* processes of the component are recognised: they drive the trial clock */
         bool scope_all;   /* every generation is on trial, not only a remote one */
+        bool stores_good; /* the last known good is a stored document, not a merge: scope_all, static pods */
         bool good_failed; /* the last known good cannot be used either */
         char boot[LKG_BOOT_ID_MAX];
 

@@ -59,6 +59,10 @@ enum lkg_config_code {
         LKG_C_BASE_MISSING = 2031,        /* a required base is missing */
         LKG_C_GENERATED = 2032,           /* our own output instead of a base */
         LKG_C_IDLE_PATCH = 2040,          /* a kubeadm patch file without a patch */
+        LKG_C_MANIFEST_NAME = 2041,       /* a file name that a static pod cannot have here */
+        LKG_C_SAME_POD = 2042,            /* two manifests of one pod */
+        LKG_C_COPY = 2043,                /* a copy or a leftover beside the manifests */
+        LKG_C_POD_BAD = 2044,             /* a manifest that is marked bad */
 };
 
 /* Strategic merge directives. */

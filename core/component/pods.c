@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Static pods: the set of manifests that is served, and what becomes of each of them.
+ *
+ * The set is a function of the files, the bad marks, the last good set and what is served now. So a pod that is marked bad goes back by
+ * itself: the mark is written, and the set is made again.
+ */
+#include <inttypes.h>
+
+#include <lkg/component.h>
+#include <lkg/documents.h>
+#include <lkg/pod.h>
+#include <lkg/schema.h>
+#include <lkg/tree.h>
+
+#define FILE_NAME_MAX 200u /* with a digest it is the name of a mark */
+
+/* ---- sets ---- */
+
+const struct lkg_value *lkg_pods_text(const struct lkg_value *texts, const char *file)
+{
+        const struct lkg_value *text = texts ? lkg_map_get(texts, file) : NULL;
+
+        return text && lkg_value_type(text) == LKG_STRING ? text : NULL;
+}
+
+static struct lkg_value *read_set(const char *data, size_t size)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *set = NULL;
+
+        if (lkg_decode(data, size, lkg_detect_format(data, size), 0, NULL, &ignored, &set) < 0)
+                return NULL;
+        return lkg_value_ref(lkg_pods_texts(set));
+}
+
+struct lkg_value *lkg_pods_set(const struct lkg_generation *g)
+{
+        return g ? read_set(g->document.data, g->document.size) : NULL;
+}
+
+struct lkg_value *lkg_pods_set_of(struct lkg_value *texts)
+{
+        struct lkg_value *set = lkg_value_new_map(NULL, 0, 0);
+
+        (void)lkg_map_set(set, "kind", 4,
+                          lkg_value_new_string(LKG_PODS_KIND, strlen(LKG_PODS_KIND), NULL, 0, 0));
+        (void)lkg_map_set(set, "pods", 4, texts);
+        return set;
+}
+
+static void digest_of(const struct lkg_value *text, char ret[static LKG_SHA256_HEX])
+{
+        size_t size;
+        const char *data = lkg_value_text(text, &size);
+
+        (void)lkg_need(lkg_sha256_hex(data, size, ret));
+}
+
+/* What a mark of this text is called. */
+static struct lkg_config_source source_of(const char *file, const char *sha256)
+{
+        struct lkg_config_source source = { .key = LKG_KEY_DEFAULT };
+
+        (void)snprintf(source.uid, sizeof(source.uid), "%s", file);
+        (void)snprintf(source.version, sizeof(source.version), "%.12s", sha256);
+        (void)snprintf(source.sha256, sizeof(source.sha256), "%s", sha256);
+        return source;
+}
+
+static const struct lkg_bad *mark_of(const struct lkg_bad_list *bad, const char *file, const char *sha256)
+{
+        const struct lkg_config_source source = source_of(file, sha256);
+
+        return bad ? lkg_bad_find(bad, &source) : NULL;
+}
+
+static const struct lkg_bad_list *bad_list(const struct lkg_component *c)
+{
+        return c->dynamic ? &c->dynamic->bad : NULL;
+}
+
+/* The stored document, read again when it is another one. */
+const struct lkg_value *lkg_pods_good(const struct lkg_component *c)
+{
+        struct lkg_pods *pods = c->pods;
+        const char *sha256 = c->dynamic ? c->dynamic->pointers.good.sha256 : "";
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        size_t size;
+
+        if (strcmp(pods->good_sha256, sha256) == 0)
+                return pods->good;
+        pods->good = lkg_value_unref(pods->good);
+        (void)snprintf(pods->good_sha256, sizeof(pods->good_sha256), "%s", sha256);
+        if (*sha256 && lkg_store_load_document(&c->dynamic->store, sha256, &data, &size, NULL) >= 0)
+                pods->good = read_set(data, size);
+        return pods->good;
+}
+
+/* ---- the set that is to be served ---- */
+
+struct making {
+        const struct lkg_pods_by *by;
+        struct lkg_candidate *candidate;
+        struct lkg_value *texts, *docs;
+};
+
+static const char *member_text(const struct lkg_value *doc, const char *name, const char *fallback)
+{
+        const struct lkg_value *metadata = doc ? lkg_map_get(doc, "metadata") : NULL;
+        const char *text =
+                metadata && lkg_value_type(metadata) == LKG_MAP ? lkg_map_get_string(metadata, name) : NULL;
+
+        return text && *text ? text : fallback;
+}
+
+/* The pod of another file in the set that is the same; NULL = none. */
+static const struct lkg_value *same_pod(const struct making *m, const struct lkg_value *doc)
+{
+        for (struct lkg_member other = { 0 }; lkg_value_next(m->docs, &other);)
+                if (strcmp(member_text(doc, "name", ""), member_text(other.value, "name", "")) == 0 &&
+                    strcmp(member_text(doc, "namespace", "default"),
+                           member_text(other.value, "namespace", "default")) == 0)
+                        return other.value;
+        return NULL;
+}
+
+/* Takes over @doc. */
+static void put(struct making *m, const char *file, const struct lkg_value *text, struct lkg_value *doc)
+{
+        const struct lkg_value *other = doc ? same_pod(m, doc) : NULL;
+        struct lkg_where where = doc ? lkg_where_of(doc) : (struct lkg_where){ 0 };
+        char place[PATH_MAX];
+
+        if (other) {
+                const struct lkg_where first = lkg_where_of(other);
+
+                (void)lkg_where_text(&first, place, sizeof(place));
+                lkg_report_add(
+                        &m->candidate->report, LKG_WARNING, LKG_C_SAME_POD, &where,
+                        "%spod %s of namespace %s is served from there, this file is not; keep one of them",
+                        place, member_text(doc, "name", ""), member_text(doc, "namespace", "default"));
+        } else if (doc) {
+                (void)lkg_map_set(m->texts, file, strlen(file), lkg_value_ref((struct lkg_value *)text));
+                (void)lkg_map_set(m->docs, file, strlen(file), lkg_value_ref(doc));
+        }
+        lkg_value_unref(doc);
+}
+
+/* What is served of a file whose present text is not: an earlier text. */
+static void put_earlier(struct making *m, const char *file, const struct lkg_value *text, const char *layer)
+{
+        struct lkg_source *source;
+
+        if (!text)
+                return;
+        source = lkg_source_new(layer, file);
+        put(m, file, text, lkg_pods_document(source, text));
+        lkg_source_unref(source);
+}
+
+static bool is_fit(const struct making *m, const struct lkg_layer_info *info)
+{
+        struct lkg_report *report = &m->candidate->report;
+        const struct lkg_where where = { info->file, 0, 0 };
+        size_t n = report->n_severity[LKG_ERROR];
+
+        if (!lkg_identifier_ok(info->name) || strlen(info->name) > FILE_NAME_MAX)
+                lkg_report_add(report, LKG_ERROR, LKG_C_MANIFEST_NAME, &where,
+                               "the file name cannot be used; want 1 to %u of the characters A-Z, a-z, 0-9, "
+                               "., _ and -",
+                               FILE_NAME_MAX);
+        else if (info->doc && !info->left_out)
+                lkg_pod_judge(info->doc, m->by->release, report);
+        return info->doc && !info->left_out && report->n_severity[LKG_ERROR] == n;
+}
+
+static void say_bad(const struct making *m, const struct lkg_layer_info *info, const struct lkg_bad *mark,
+                    bool has_good)
+{
+        const struct lkg_where where = { info->file, 0, 0 };
+
+        lkg_report_add(&m->candidate->report, LKG_ERROR, LKG_C_POD_BAD, &where, "bad: %.300s; %s",
+                       mark->reason,
+                       has_good ? "the last good manifest of this file is served"
+                                : "there is no good manifest of this file, so it is served all the same");
+}
+
+static void choose(struct making *m, const struct lkg_layer_info *info)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *text = NULL;
+        const struct lkg_value *good = lkg_pods_text(m->by->good, info->name);
+        const struct lkg_bad *mark;
+        char sha256[LKG_SHA256_HEX];
+        const char *data;
+        size_t size;
+
+        if (!is_fit(m, info)) {
+                put_earlier(m, info->name, lkg_pods_text(m->by->served, info->name), "served before");
+                return;
+        }
+        data = lkg_layer_info_text(info, &size);
+        text = lkg_value_new_string(data, size, NULL, 0, 0);
+        digest_of(text, sha256);
+        mark = mark_of(m->by->bad, info->name, sha256);
+        if (mark)
+                say_bad(m, info, mark, good != NULL);
+        if (mark && good)
+                put_earlier(m, info->name, good, "last known good");
+        else
+                put(m, info->name, text, lkg_value_ref((struct lkg_value *)info->doc));
+}
+
+static bool has_file(const struct lkg_candidate *candidate, const char *name)
+{
+        for (size_t i = 0; i < candidate->n_layers; i++)
+                if (strcmp(candidate->layers[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
+void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by)
+{
+        struct making m = { by, candidate, lkg_value_new_map(NULL, 0, 0), lkg_value_new_map(NULL, 0, 0) };
+
+        for (size_t i = 0; i < candidate->n_layers; i++)
+                choose(&m, &candidate->layers[i]);
+        for (struct lkg_member kept = { 0 };
+             candidate->unread && by->served && lkg_value_next(by->served, &kept);)
+                if (!has_file(candidate, kept.key.data))
+                        put_earlier(&m, kept.key.data, kept.value, "served before");
+        candidate->doc = m.docs;
+        candidate->texts = lkg_pods_set_of(m.texts);
+        lkg_candidate_finish(candidate, by->hint);
+}
+
+void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata)
+{
+        const struct lkg_component *c = userdata;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = lkg_pods_set(c->active);
+
+        lkg_pods_make(candidate, &(struct lkg_pods_by){ .served = served,
+                                                        .good = lkg_pods_good(c),
+                                                        .bad = bad_list(c),
+                                                        .release = lkg_component_release(c),
+                                                        .hint = c->names.hint });
+}
+
+void lkg_pods_refresh(struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        uint64_t h = d ? lkg_hash(0, d->pointers.good.sha256, LKG_SHA256_HEX) : 0;
+
+        for (size_t i = 0; d && i < d->bad.n_items; i++)
+                h = lkg_hash(h, d->bad.items[i].id, strlen(d->bad.items[i].id) + 1);
+        if (h != c->pods->judged_by)
+                lkg_stack_rejudge(c->stack);
+        c->pods->judged_by = h;
+}
+
+/* ---- the pods that are served ---- */
+
+static void pod_deinit(struct lkg_pod *pod)
+{
+        free(pod->file);
+        lkg_value_unref(pod->text);
+        lkg_value_unref(pod->doc);
+}
+
+static void free_items(struct lkg_pod *items, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                pod_deinit(&items[i]);
+        free(items);
+}
+
+struct lkg_pods *lkg_pods_free(struct lkg_pods *pods)
+{
+        if (!pods)
+                return NULL;
+        free_items(pods->items, pods->n_items);
+        lkg_value_unref(pods->good);
+        free(pods);
+        return NULL;
+}
+
+void lkg_pods_follow(struct lkg_component *c)
+{
+        struct lkg_pods *pods = c->pods;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *texts = NULL;
+        struct lkg_pod *before = pods->items;
+        size_t n_before = pods->n_items, k = 0;
+
+        if (pods->of == (c->active ? c->active->number : 0))
+                return;
+        texts = lkg_pods_set(c->active);
+        pods->of = c->active ? c->active->number : 0;
+        pods->items = lkg_must(calloc(texts ? lkg_value_size(texts) + 1 : 1, sizeof(*pods->items)));
+        pods->n_items = 0;
+        for (struct lkg_member m = { 0 }; texts && lkg_value_next(texts, &m);) {
+                struct lkg_pod *pod = &pods->items[pods->n_items++];
+                struct lkg_source *source = lkg_source_new("served", m.key.data);
+
+                pod->file = lkg_copy(m.key.data);
+                pod->text = lkg_value_ref(m.value);
+                digest_of(m.value, pod->sha256);
+                pod->doc = lkg_pods_document(source, m.value);
+                lkg_source_unref(source);
+                while (k < n_before && strcmp(before[k].file, pod->file) < 0)
+                        k++;
+                if (k == n_before || strcmp(before[k].file, pod->file) != 0)
+                        continue;
+                if (strcmp(before[k].sha256, pod->sha256) == 0 || before[k].trial.state == LKG_POD_FAILED)
+                        pod->trial = before[k].trial; /* of the same text, or it goes back */
+        }
+        free_items(before, n_before);
+}
+
+/* ---- trials ---- */
+
+struct lkg_pod_rules lkg_pods_rules(const struct lkg_component *c)
+{
+        const struct lkg_config_trial *trial = &c->env->config->trial;
+        const struct lkg_config_pods *own = &c->config->pods;
+        bool off = trial->scope_set && trial->scope == LKG_TRIAL_REMOTE;
+
+        return (struct lkg_pod_rules){
+                .duration_ns = off                                         ? 0
+                               : own->duration_set || !trial->duration_set ? own->duration_ns
+                                                                           : trial->duration_ns,
+                .stable_for_ns = c->config->health.stable_for_ns,
+                .settle_ns = own->settle_ns,
+                .threshold = (unsigned)trial->crash_loop_threshold,
+        };
+}
+
+/* The set of those that are good, with the earlier documents of the others. */
+static struct lkg_value *make_good(const struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = lkg_pods_set(c->active);
+        const struct lkg_value *good = lkg_pods_good(c);
+        struct lkg_value *texts = lkg_value_new_map(NULL, 0, 0);
+
+        for (size_t i = 0; i < c->pods->n_items; i++) {
+                const struct lkg_pod *pod = &c->pods->items[i];
+                bool is_good =
+                        !good || pod->trial.state == LKG_POD_GOOD || pod->trial.state == LKG_POD_UNTRIED;
+                const struct lkg_value *text = lkg_pods_text(is_good ? served : good, pod->file);
+
+                if (text)
+                        (void)lkg_map_set(texts, pod->file, strlen(pod->file),
+                                          lkg_value_ref((struct lkg_value *)text));
+        }
+        return lkg_pods_set_of(texts);
+}
+
+/* What is good now is stored before anybody relies on it. */
+static int save_good(struct lkg_component *c, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *set = make_good(c);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_pointers next = d->pointers;
+        char sha256[LKG_SHA256_HEX];
+        int r;
+
+        lkg_document_render(set, LKG_FORMAT_YAML, c->names.hint, &buf);
+        (void)lkg_need(lkg_sha256_hex(lkg_buf_text(&buf), buf.size, sha256));
+        if (strcmp(sha256, next.good.sha256) == 0)
+                return 0;
+        r = lkg_store_save_document(&d->store, buf.data, buf.size,
+                                    *next.good.sha256 ? next.good.sha256 : NULL, sha256, err);
+        next.good = (struct lkg_good){ .generation = c->active->number, .time_ns = lkg_realtime_ns() };
+        (void)snprintf(next.good.sha256, sizeof(next.good.sha256), "%s", sha256);
+        if (r >= 0)
+                r = lkg_store_save_pointers(&d->store, &next, err);
+        if (r >= 0)
+                d->pointers = next;
+        return r;
+}
+
+static int condemn(struct lkg_component *c, const struct lkg_pod *pod, struct lkg_error *err)
+{
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        bool crashed = pod->facts.restarts > lkg_pods_rules(c).threshold;
+        struct lkg_bad mark = { .time_ns = lkg_realtime_ns(),
+                                .cause = crashed ? LKG_BAD_CRASHED : LKG_BAD_UNHEALTHY,
+                                .source = source_of(pod->file, pod->sha256) };
+        int r;
+
+        lkg_config_source_id(&mark.source, mark.id);
+        if (crashed)
+                (void)snprintf(mark.reason, sizeof(mark.reason),
+                               "failed trial period due to crash loop, %u restarts (%s)",
+                               pod->facts.restarts, mark.id);
+        else
+                (void)snprintf(mark.reason, sizeof(mark.reason), "failed trial period, not healthy: %s (%s)",
+                               *pod->words ? pod->words : "its probes did not answer well for long enough",
+                               mark.id);
+        r = lkg_component_mark_bad(c, &mark, err);
+        if (r < 0)
+                return r;
+        c->counts.rollbacks[crashed ? LKG_ROLLBACK_CRASH_LOOP : LKG_ROLLBACK_UNHEALTHY]++;
+        lkg_log(LOG_ERR, &fields, "%s: %s", pod->file, mark.reason);
+        return 0;
+}
+
+/* Is the text of its file marked, whatever is served of it? */
+static bool is_file_bad(const struct lkg_component *c, const char *file)
+{
+        for (size_t i = 0; c->candidate && i < c->candidate->n_layers; i++)
+                if (strcmp(c->candidate->layers[i].name, file) == 0)
+                        return mark_of(bad_list(c), file, lkg_layer_info_sha256(&c->candidate->layers[i])) !=
+                               NULL;
+        return false;
+}
+
+const struct lkg_bad *lkg_pods_first_bad(const struct lkg_component *c, size_t *ret_n)
+{
+        const struct lkg_bad *first = NULL;
+
+        *ret_n = 0;
+        for (size_t i = 0; c->candidate && i < c->candidate->n_layers; i++) {
+                const struct lkg_layer_info *info = &c->candidate->layers[i];
+                const struct lkg_bad *mark = mark_of(bad_list(c), info->name, lkg_layer_info_sha256(info));
+
+                first = first ? first : mark;
+                *ret_n += mark != NULL;
+        }
+        return first;
+}
+
+size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state, const struct lkg_pod **ret_first)
+{
+        size_t n = 0;
+
+        *ret_first = NULL;
+        for (size_t i = c->pods->n_items; i-- > 0;)
+                if (c->pods->items[i].trial.state == state) {
+                        *ret_first = &c->pods->items[i];
+                        n++;
+                }
+        return n;
+}
+
+/* What follows from marks and the last good set. */
+static void learn(struct lkg_component *c)
+{
+        const struct lkg_value *good = lkg_pods_good(c);
+
+        for (size_t i = 0; i < c->pods->n_items; i++) {
+                struct lkg_pod *pod = &c->pods->items[i];
+                const struct lkg_value *text = lkg_pods_text(good, pod->file);
+
+                pod->facts.is_good = text && lkg_value_equal(text, pod->text);
+                pod->facts.is_bad = is_file_bad(c, pod->file);
+        }
+}
+
+void lkg_pods_step(struct lkg_component *c, uint64_t now_ns)
+{
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        const struct lkg_pod_rules rules = lkg_pods_rules(c);
+        struct lkg_pods *pods = c->pods;
+        LKG_CLEANUP(lkg_freep) struct lkg_pod_trial *trials = NULL;
+        LKG_CLEANUP(lkg_freep) bool *decided = NULL;
+        struct lkg_error err = { 0 };
+        int r = 0;
+
+        lkg_pods_follow(c);
+        if (!c->dynamic || !c->active)
+                return;
+        learn(c);
+        trials = lkg_must(calloc(pods->n_items + 1, sizeof(*trials)));
+        decided = lkg_must(calloc(pods->n_items + 1, sizeof(*decided)));
+        for (size_t i = 0; i < pods->n_items; i++)
+                trials[i] = pods->items[i].trial =
+                        c->state.hold.mode == LKG_HOLD_FREE
+                                ? lkg_pod_follow(pods->items[i].trial, &pods->items[i].facts, &rules, now_ns)
+                                : (struct lkg_pod_trial){ 0 }; /* what is held is not on trial */
+        if (c->state.hold.mode != LKG_HOLD_FREE)
+                return;
+        (void)lkg_pods_decide(trials, pods->n_items, &rules, now_ns, decided);
+        for (size_t i = 0; r >= 0 && i < pods->n_items; i++) {
+                struct lkg_pod *pod = &pods->items[i];
+
+                if (decided[i] && pod->trial.state == LKG_POD_FAILED)
+                        r = condemn(c, pod, &err);
+                else if (decided[i])
+                        pod->trial = (struct lkg_pod_trial){ 0 };
+        }
+        if (r >= 0)
+                r = save_good(c, &err);
+        if (r < 0)
+                lkg_log(LOG_ERR, &fields, "cannot save what became of a trial: %s", err.message);
+        c->due.trial_failed_ns = r < 0 ? now_ns : 0;
+}
+
+uint64_t lkg_pods_deadline(const struct lkg_component *c)
+{
+        const struct lkg_pod_rules rules = lkg_pods_rules(c);
+        LKG_CLEANUP(lkg_freep) struct lkg_pod_trial *trials = NULL;
+        LKG_CLEANUP(lkg_freep) bool *decided = NULL;
+        uint64_t due = UINT64_MAX;
+
+        if (c->due.trial_failed_ns)
+                return c->due.trial_failed_ns + 5 * LKG_NSEC_PER_SEC;
+        trials = lkg_must(calloc(c->pods->n_items + 1, sizeof(*trials)));
+        decided = lkg_must(calloc(c->pods->n_items + 1, sizeof(*decided)));
+        for (size_t i = 0; i < c->pods->n_items; i++) {
+                trials[i] = c->pods->items[i].trial;
+                due = lkg_earlier(due, lkg_pod_due(&trials[i], &c->pods->items[i].facts, &rules));
+        }
+        return lkg_earlier(due,
+                           lkg_pods_decide(trials, c->pods->n_items, &rules, lkg_boottime_ns(), decided));
+}

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Static pods: what is served, and what is not. Rule: docs/specification.md 2.17."""
+import errno
+import os
+import re
+import signal
+import stat
+
+import pytest
+
+import lkgfs_testlib as lib
+
+KUBELET = """\
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+staticPodPath: {path}
+"""
+COMPONENTS = [{"name": "kubelet"}, {"name": "static-pods", "kind": "StaticPods"}]
+
+
+def pod(name, image="registry.k8s.io/pause:3.10", more=""):
+    return f"""\
+# kubeadm writes one like this
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  namespace: kube-system
+spec:
+  hostNetwork: true
+  containers:
+  - name: {name}
+    image: {image}
+{more}"""
+
+
+MANIFESTS = {"etcd.yaml": pod("etcd"), "kube-apiserver.yaml": pod("kube-apiserver")}
+
+
+def tree(directory, manifests=None, **options):
+    lib.make_tree(directory, **options)
+    os.unlink(os.path.join(directory, "manifests", "etcd.yaml"))
+    for name, text in (MANIFESTS if manifests is None else manifests).items():
+        lib.write_file(os.path.join(directory, "manifests", name), text, 0o600)
+
+
+def mounted(**options):
+    options.setdefault("components", COMPONENTS)
+    return lib.Mount(tree=tree, **options)
+
+
+@pytest.fixture
+def pods():
+    with mounted() as mount:
+        yield mount
+
+
+def served(mount):
+    return {name: mount.read("static-pods", name).decode() for name in os.listdir(mount.path("static-pods"))}
+
+
+def findings(mount):
+    return mount.status("findings", "static-pods")
+
+
+def test_each_file_is_served_as_it_is(pods):
+    assert served(pods) == MANIFESTS
+    for name in MANIFESTS:
+        st = os.stat(pods.path("static-pods", name))
+        assert stat.S_ISREG(st.st_mode) and stat.S_IMODE(st.st_mode) == 0o600 and (st.st_uid, st.st_gid) == (0, 0)
+    st = os.stat(pods.path("static-pods"))
+    assert stat.S_IMODE(st.st_mode) == 0o700 and (st.st_uid, st.st_gid) == (0, 0)
+    assert sorted(os.listdir(pods.path("manifests"))) == sorted(MANIFESTS), "manifests/ stays what it is"
+    assert findings(pods) == ""
+    assert pods.condition("static-pods")[0] == "True"
+
+
+@pytest.mark.parametrize("change", ["write", "unlink", "rename", "create", "truncate", "chmod"])
+def test_the_directory_is_read_only(pods, change):
+    path = pods.path("static-pods", "etcd.yaml")
+    changes = {"write": lambda: open(path, "a", encoding="utf-8").close(), "unlink": lambda: os.unlink(path),
+               "rename": lambda: os.rename(path, path + "x"), "truncate": lambda: os.truncate(path, 0),
+               "create": lambda: lib.write_file(pods.path("static-pods", "new.yaml"), "x"),
+               "chmod": lambda: os.chmod(path, 0o666)}
+    assert lib.error_of(changes[change]) == errno.EPERM
+    assert served(pods) == MANIFESTS
+
+
+def test_a_change_is_served_when_close_returns(pods):
+    before = pods.generation("static-pods")
+    pods.write("manifests/etcd.yaml", pod("etcd", "etcd:2"), 0o600)
+    assert served(pods)["etcd.yaml"] == pod("etcd", "etcd:2")
+    assert pods.generation("static-pods") == before + 1
+    pods.write("manifests/new.yaml", pod("new"), 0o600)
+    assert served(pods)["new.yaml"] == pod("new")
+    os.unlink(pods.path("manifests/new.yaml"))
+    assert "new.yaml" not in served(pods)
+
+
+def test_an_open_file_is_one_generation(pods):
+    with open(pods.path("static-pods", "etcd.yaml"), encoding="utf-8") as file:
+        first = file.read(10)
+        pods.write("manifests/etcd.yaml", pod("etcd", "etcd:2"), 0o600)
+        assert first + file.read() == MANIFESTS["etcd.yaml"]
+    assert "etcd:2" in served(pods)["etcd.yaml"]
+
+
+def test_who_watches_the_directory_is_woken_for_what_has_changed(pods):
+    with lib.Inotify() as watch:
+        watch.add(pods.path("static-pods"), 0x2 | 0x8)  # IN_MODIFY, IN_CLOSE_WRITE
+        for image in ("etcd:2", "etcd:3"):  # the first publication is still being announced, and that is about all files
+            watch.events()
+            pods.write("manifests/etcd.yaml", pod("etcd", image), 0o600)
+            events = watch.wait(lambda seen: any(event[-1] == "etcd.yaml" and event[1] & 0x8 for event in seen))
+        assert {event[-1] for event in events} == {"etcd.yaml"}, "the other pod is not touched"
+
+
+BROKEN = {"syntax": "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd\n", "empty": "", "comment": "# nothing\n", "list": "- a\n",
+          "another kind": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: etcd}\n"}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_a_broken_manifest_leaves_the_pod_that_runs(pods, text):
+    pods.write("manifests/etcd.yaml", text, 0o600)
+    pods.write("manifests/kube-apiserver.yaml", pod("kube-apiserver", "api:2"), 0o600)
+    assert served(pods) == {"etcd.yaml": MANIFESTS["etcd.yaml"], "kube-apiserver.yaml": pod("kube-apiserver", "api:2")}, \
+        "the other pod is served as it is now"
+    pods.wait_for(lambda: re.search(r"manifests/etcd.yaml[:0-9]*: error: ", findings(pods)), "a finding", component="static-pods")
+    assert "kube-apiserver" not in findings(pods)
+    word, text = pods.condition("static-pods")
+    assert word == "False" and "1 error" in text
+    pods.write("manifests/etcd.yaml", pod("etcd", "etcd:3"), 0o600)
+    assert "etcd:3" in served(pods)["etcd.yaml"] and findings(pods) == ""
+
+
+def test_a_broken_manifest_that_never_ran_is_not_served(pods):
+    pods.write("manifests/new.yaml", "kind: Pod\n  x", 0o600)
+    assert served(pods) == MANIFESTS
+
+
+@pytest.mark.parametrize("name", ["etcd.yaml.bak", "etcd.yaml~", "etcd.yaml.orig", "etcd.yaml.rpmsave", "etcd.yaml.dpkg-old",
+                                  ".etcd.yaml.swp", "etcd.yaml.old", ".hidden.yaml", "etcd.yaml.bak.1"])
+def test_copies_are_not_served(pods, name):
+    pods.write(f"manifests/{name}", pod("etcd", "wrong:1"), 0o600)
+    assert served(pods) == MANIFESTS
+    assert (name in findings(pods)) == (name[0] != "."), "a kubelet does not read hidden files"
+
+
+def test_two_files_of_one_pod(pods):
+    pods.write("manifests/a.yaml", pod("etcd", "first:1"), 0o600)
+    assert served(pods) == {"a.yaml": pod("etcd", "first:1"), "kube-apiserver.yaml": MANIFESTS["kube-apiserver.yaml"]}
+    line = next(line for line in findings(pods).splitlines() if "LKG2042" in line)
+    assert "manifests/etcd.yaml" in line and "manifests/a.yaml" in line
+    os.unlink(pods.path("manifests/a.yaml"))
+    assert served(pods) == MANIFESTS
+
+
+def test_directories_and_other_files_beside_manifests(pods):
+    os.mkdir(pods.path("manifests", "more"))
+    pods.write("manifests/more/x.yaml", pod("x"), 0o600)
+    os.symlink("more", pods.path("manifests", "link"))
+    pods.sync()
+    assert served(pods) == MANIFESTS and findings(pods) == ""
+
+
+def test_json_is_a_manifest(pods):
+    text = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"j"},"spec":{"containers":[{"name":"c","image":"i"}]}}'
+    pods.write("manifests/j.json", text, 0o600)
+    assert served(pods)["j.json"] == text
+
+
+def test_the_kubelet_is_told_where(pods):
+    pods.drop("50-pods.conf", "staticPodPath: /somewhere/else\n")
+    assert "staticPodPath: /somewhere/else\n" in pods.document()
+    pods.drop("50-pods.conf", f"staticPodPath: {pods.mountpoint}/manifests\n")
+    assert f"staticPodPath: {pods.mountpoint}/static-pods\n" in pods.document()
+    line = next(line for line in pods.status("origin").splitlines() if line.startswith("/staticPodPath\t"))
+    assert "lkgfs static-pods" in line
+    assert f"staticPodPath: {pods.mountpoint}/static-pods " in pods.status("effective.yaml")
+    pods.write_config(components=[{"name": "kubelet"}])
+    pods.reload()
+    pods.wait_for(lambda: f"staticPodPath: {pods.mountpoint}/manifests\n" in pods.document(), "the value of the layers")
+
+
+def test_the_source_is_what_the_kubelet_names(pods):
+    lib.write_file(pods.behind("other.yaml"), "")
+    os.mkdir(pods.path("pods.d"))
+    pods.write("pods.d/x.yaml", pod("x"), 0o600)
+    pods.drop("50-pods.conf", f"staticPodPath: {pods.mountpoint}/pods.d\n")
+    pods.wait_for(lambda: served(pods) == {"x.yaml": pod("x")}, "the manifests of the other directory", component="static-pods")
+    pods.write("pods.d/x.yaml", pod("x", "x:2"), 0o600)
+    assert served(pods) == {"x.yaml": pod("x", "x:2")}
+
+
+@pytest.mark.parametrize("child", ["lkgfs-engine", "lkgfs-fs", "lkgfs-notify"])
+def test_a_killed_process_changes_nothing(pods, child):
+    pods.write("manifests/etcd.yaml", "broken: [", 0o600)
+    before = {name: os.stat(pods.path("static-pods", name)) for name in MANIFESTS}
+    pods.kill_child(child)
+    pods.wait_for(lambda: pods.condition("static-pods")[0] == "False", "the new engine's condition")
+    assert served(pods) == MANIFESTS, "what is broken is served as it was, by the next engine, too"
+    for name, st in before.items():
+        now = os.stat(pods.path("static-pods", name))
+        assert (now.st_ino, now.st_mtime_ns) == (st.st_ino, st.st_mtime_ns), "the same file for who watches it"
+
+
+def test_history_hold_and_rollback(pods):
+    first = pods.generation("static-pods")
+    pods.write("manifests/etcd.yaml", pod("etcd", "etcd:2"), 0o600)
+    pods.command("rollback", str(first), "static-pods")
+    assert served(pods) == MANIFESTS
+    assert "held" in pods.status("condition", "static-pods")
+    pods.write("manifests/etcd.yaml", pod("etcd", "etcd:3"), 0o600)
+    assert served(pods) == MANIFESTS
+    pods.command("hold", "off", "static-pods")
+    assert "etcd:3" in served(pods)["etcd.yaml"]
+
+
+def test_without_lkgfs_the_pods_are_there(pods):
+    """Rule: docs/specification.md 2.16."""
+    pods.write("manifests/etcd.yaml", "broken: [", 0o600)
+    pods.write("manifests/new.yaml", pod("new"), 0o600)
+    expected = {**MANIFESTS, "new.yaml": pod("new")}
+
+    def copies(*where):
+        return {name: lib.read_file(pods.behind(*where, name)).decode() for name in os.listdir(pods.behind(*where))}
+
+    pods.wait_for(lambda: copies(".lkgfs-fallback", "static-pods") == expected == copies("static-pods"), "copies")
+    os.unlink(pods.path("manifests/new.yaml"))
+    pods.wait_for(lambda: copies(".lkgfs-fallback", "static-pods") == MANIFESTS == copies("static-pods"), "fewer copies")
+    pods.stop()
+    assert {name: lib.read_file(os.path.join(pods.source, "static-pods", name)).decode() for name in
+            os.listdir(os.path.join(pods.source, "static-pods"))} == MANIFESTS
+
+
+def test_after_a_reboot_a_broken_manifest_is_still_served_as_it_was(pods):
+    pods.wait_for(lambda: os.path.exists(os.path.join(pods.state, "components", "static-pods.json")), "the state")
+    pods.write("manifests/etcd.yaml", "broken: [", 0o600)
+    pods.stop()
+    lib.run("rm", "-rf", pods.runtime, check=True)
+    pods.start()
+    assert served(pods) == MANIFESTS
+
+
+def test_a_directory_that_goes_takes_its_pods(pods):
+    os.rename(pods.path("manifests"), pods.path("manifests.off"))
+    assert served(pods) == {}
+    os.rename(pods.path("manifests.off"), pods.path("manifests"))
+    assert served(pods) == MANIFESTS
+
+
+def test_a_directory_that_cannot_be_read_keeps_its_pods(pods):
+    pods.process.send_signal(signal.SIGCONT)
+    os.chmod(pods.behind("manifests"), 0)
+    os.chown(pods.behind("manifests"), 12345, 12345)
+    pods.sync()
+    assert served(pods) == MANIFESTS
