@@ -18,7 +18,7 @@ static void put_places(struct lkg_buf *buf, const struct lkg_config_component *c
 {
         const struct {
                 const char *name, *end;
-        } places[] = { { c->dropin_dir, "/*.conf" },
+        } places[] = { { c->dropin_dir, c->is_pods ? "/*" : "/*.conf" },
                        { c->base, strcmp(c->base, c->file) == 0 ? ".base" : "" },
                        { c->instance, "" } };
         unsigned n = 0;

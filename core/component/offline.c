@@ -110,6 +110,14 @@ static void judge_candidate(struct lkg_candidate *candidate, void *userdata)
         lkg_candidate_judge(candidate, userdata, "");
 }
 
+static void judge_pods(struct lkg_candidate *candidate, void *userdata)
+{
+        const struct lkg_offline_place *place = userdata;
+        unsigned release = place->release ? place->release : (unsigned)place->component->schema_release;
+
+        lkg_pods_make(candidate, &(struct lkg_pods_by){ .release = release, .hint = "" });
+}
+
 int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline *ret,
                       struct lkg_report *report, struct lkg_error *err)
 {
@@ -124,7 +132,10 @@ int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline 
                 r = load_remote(place, &o.remote, report, err);
         if (r >= 0) {
                 o.stack = lkg_stack_new(&layers);
-                lkg_stack_set_judge(o.stack, judge_candidate, o.judge);
+                if (place->component->is_pods)
+                        lkg_stack_set_judge(o.stack, judge_pods, (void *)place);
+                else
+                        lkg_stack_set_judge(o.stack, judge_candidate, o.judge);
                 r = lkg_stack_refresh(o.stack, &o.candidate, err);
         }
         if (r >= 0 && o.remote)

@@ -443,8 +443,18 @@ size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state, cons
         return n;
 }
 
-/* What follows from marks and the last good set. */
-static void learn(struct lkg_component *c)
+/* What a kubelet does not see, such as a comment, needs no trial. */
+static bool is_same(const struct lkg_value *text, const struct lkg_pod *pod)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+
+        if (lkg_value_equal(text, pod->text))
+                return true;
+        doc = lkg_pods_document(NULL, text);
+        return doc && pod->doc && lkg_value_equal(doc, pod->doc);
+}
+
+void lkg_pods_learn(struct lkg_component *c)
 {
         const struct lkg_value *good = lkg_pods_good(c);
 
@@ -452,9 +462,15 @@ static void learn(struct lkg_component *c)
                 struct lkg_pod *pod = &c->pods->items[i];
                 const struct lkg_value *text = lkg_pods_text(good, pod->file);
 
-                pod->facts.is_good = text && lkg_value_equal(text, pod->text);
+                pod->facts.is_good = text && is_same(text, pod);
                 pod->facts.is_bad = is_file_bad(c, pod->file);
         }
+}
+
+bool lkg_pod_is_asked(const struct lkg_pod *pod)
+{
+        return !pod->facts.is_good || pod->trial.state == LKG_POD_FAILED ||
+               pod->trial.state == LKG_POD_BACK || pod->trial.state == LKG_POD_DEAD_END;
 }
 
 void lkg_pods_step(struct lkg_component *c, uint64_t now_ns)
@@ -470,7 +486,7 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns)
         lkg_pods_follow(c);
         if (!c->dynamic || !c->active)
                 return;
-        learn(c);
+        lkg_pods_learn(c);
         trials = lkg_must(calloc(pods->n_items + 1, sizeof(*trials)));
         decided = lkg_must(calloc(pods->n_items + 1, sizeof(*decided)));
         for (size_t i = 0; i < pods->n_items; i++)

@@ -67,6 +67,30 @@ int lkg_pod_files_fill(struct lkg_publisher *p, struct lkg_pod_files *files, con
         return 0;
 }
 
+/* ---- status/<c>/pods: of a document only what it is called ---- */
+
+static uint64_t wall_time(uint64_t boot_ns)
+{
+        return lkg_realtime_ns() - (lkg_boottime_ns() - boot_ns);
+}
+
+void lkg_status_render_pods(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        const struct lkg_pods *pods = x->component->pods;
+
+        for (size_t i = 0; i < pods->n_items; i++) {
+                const struct lkg_pod *pod = &pods->items[i];
+                char since[21] = "-";
+
+                if (pod->trial.since_ns)
+                        lkg_format_rfc3339(wall_time(pod->trial.since_ns), since);
+                lkg_buf_printf(buf, "%s\t%.12s\t%s\t%s\t", pod->file, pod->sha256,
+                               lkg_pod_state_names[pod->trial.state], since);
+                lkg_buf_shown(buf, pod->words, strlen(pod->words));
+                lkg_buf_putc(buf, '\n');
+        }
+}
+
 /* ---- what an engine before this one has published ---- */
 
 static const char *name_in(const struct lkg_entry *entry, const struct lkg_component *c)

@@ -461,6 +461,11 @@ static bool has_slots(const struct lkg_status_context *x)
 }
 
 /* Has its kind a table? If it came from disk, a reader finds out. */
+static bool has_pods(const struct lkg_status_context *x)
+{
+        return x->component->pods;
+}
+
 static bool has_effective(const struct lkg_status_context *x)
 {
         const struct lkg_component *c = x->component;
@@ -509,6 +514,9 @@ const struct lkg_status_file lkg_status_files[] = {
         { "metrics.prom", false, 0, false, lkg_status_render_metrics,
           "metrics for node_exporter's textfile collector" },
         { "origin", true, 0, false, render_origin, "where every value comes from, tab separated" },
+        { "pods", false, 0, false, lkg_status_render_pods,
+          "of static pods: file, SHA-256, state of its trial, since when, and why, tab separated",
+          has_pods },
         { "process", false, 0, false, lkg_status_render_process,
           "unit, newest living process, the generation it reads, version; one key=value a line" },
         { "remote", false, 0, false, lkg_status_render_remote,

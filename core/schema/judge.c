@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <lkg/base.h>
+#include <lkg/pod.h>
 #include <lkg/schema.h>
 #include <lkg/tree.h>
 
@@ -145,7 +146,9 @@ static int schema_of(const struct lkg_judge *judge, const struct lkg_value *doc,
                 refuse_foreign(doc, own, given, in, report);
                 return -EBADMSG;
         }
-        if (!of_kind)
+        if (!own && strcmp(kind, "Pod") == 0 && strcmp(version, "v1") == 0)
+                lkg_pod_judge(doc, judge->config.release, report);
+        else if (!of_kind)
                 note_foreign(judge, doc, version, report);
         return lkg_schema_get(kind, version, judge->config.release, ret);
 }

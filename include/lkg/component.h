@@ -505,6 +505,10 @@ void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata);
 void lkg_pods_refresh(struct lkg_component *c);
 /** lkg_pods_follow() - c->pods becomes that of c->active; what is known of a pod whose text is the same stays. */
 void lkg_pods_follow(struct lkg_component *c);
+/** lkg_pods_learn() - what follows from marks and the last good set, for c->pods. */
+void lkg_pods_learn(struct lkg_component *c);
+/** lkg_pod_is_asked() - does anything depend on how it answers? */
+bool lkg_pod_is_asked(const struct lkg_pod *pod);
 /** lkg_pods_step() - the trials of its pods: time has passed, or facts are new. Marks and the last good set are durable. */
 void lkg_pods_step(struct lkg_component *c, uint64_t now_ns);
 /** lkg_pods_deadline() - when lkg_pods_step() is due; UINT64_MAX = never. */
