@@ -115,7 +115,9 @@ static void judge_pods(struct lkg_candidate *candidate, void *userdata)
         const struct lkg_offline_place *place = userdata;
         unsigned release = place->release ? place->release : (unsigned)place->component->schema_release;
 
-        lkg_pods_make(candidate, &(struct lkg_pods_by){ .release = release, .hint = "" });
+        lkg_pods_make(candidate, &(struct lkg_pods_by){ .release = release,
+                                                        .host = lkg_pods_severity(place->component),
+                                                        .hint = "" });
 }
 
 int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline *ret,

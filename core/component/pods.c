@@ -159,6 +159,18 @@ static void put_earlier(struct making *m, const char *file, const struct lkg_val
         lkg_source_unref(source);
 }
 
+/* Not of a second file of the same pod, which is left out for that reason. */
+static void ask_host(const struct making *m, const struct lkg_layer_info *info)
+{
+        struct lkg_report *report = &m->candidate->report;
+
+        if (same_pod(m, info->doc))
+                return;
+        lkg_pod_check_host(info->doc, m->by->host, report);
+        for (struct lkg_member other = { 0 }; lkg_value_next(m->docs, &other);)
+                lkg_pod_check_ports(info->doc, other.key.data, other.value, m->by->host, report);
+}
+
 static bool is_fit(const struct making *m, const struct lkg_layer_info *info)
 {
         struct lkg_report *report = &m->candidate->report;
@@ -172,6 +184,8 @@ static bool is_fit(const struct making *m, const struct lkg_layer_info *info)
                                FILE_NAME_MAX);
         else if (info->doc && !info->left_out)
                 lkg_pod_judge(info->doc, m->by->release, report);
+        if (info->doc && !info->left_out && report->n_severity[LKG_ERROR] == n)
+                ask_host(m, info);
         return info->doc && !info->left_out && report->n_severity[LKG_ERROR] == n;
 }
 
@@ -234,6 +248,11 @@ void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by
         lkg_candidate_finish(candidate, by->hint);
 }
 
+enum lkg_severity lkg_pods_severity(const struct lkg_config_component *k)
+{
+        return k->startup_rules == LKG_STARTUP_REFUSE ? LKG_ERROR : LKG_WARNING;
+}
+
 void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata)
 {
         const struct lkg_component *c = userdata;
@@ -243,6 +262,7 @@ void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata)
                                                         .good = lkg_pods_good(c),
                                                         .bad = bad_list(c),
                                                         .release = lkg_component_release(c),
+                                                        .host = lkg_pods_severity(c->config),
                                                         .hint = c->names.hint });
 }
 

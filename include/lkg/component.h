@@ -486,8 +486,11 @@ struct lkg_pods_by {
         const struct lkg_value *served, *good; /* texts */
         const struct lkg_bad_list *bad;
         unsigned release;
+        enum lkg_severity host; /* of what this host says of a manifest */
         const char *hint;
 };
+/** lkg_pods_severity() - of what this host says, by `startupRules`. */
+enum lkg_severity lkg_pods_severity(const struct lkg_config_component *k);
 /** lkg_pods_make() - judge the manifests of @candidate, and make the set that is to be served. */
 void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by);
 /** lkg_pods_first_bad() - the mark of the first file that is marked bad; NULL = none is. @ret_n: how many are */

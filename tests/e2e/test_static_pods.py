@@ -255,3 +255,49 @@ def test_a_directory_that_cannot_be_read_keeps_its_pods(pods):
     os.chown(pods.behind("manifests"), 12345, 12345)
     pods.sync()
     assert served(pods) == MANIFESTS
+
+
+VOLUMES = """\
+    args: [--tls-cert-file={cert}, --log-file=/nowhere/log, "--kubeconfig={kubeconfig}", --audit-policy-file={root}/missing]
+    volumeMounts:
+    - {{name: host, mountPath: {root}}}
+    ports:
+    - {{name: p, containerPort: {port}}}
+  volumes:
+  - {{name: host, hostPath: {{path: {root}, type: {type}}}}}
+"""
+
+
+def with_volumes(mount, kind="Directory", port=6443, name="etcd"):
+    directory = os.path.join(mount.root, "host")
+    os.makedirs(directory, exist_ok=True)
+    lib.write_file(os.path.join(directory, "cert"), "", 0o600)
+    return pod(name, more=VOLUMES.format(root=directory, cert=directory + "/cert", kubeconfig="/etc/nowhere/kubeconfig", port=port,
+                                         type=kind))
+
+
+def test_what_this_host_says_of_a_manifest(pods):
+    pods.write("manifests/etcd.yaml", with_volumes(pods, "File"), 0o600)
+    assert served(pods)["etcd.yaml"] == with_volumes(pods, "File"), "it is served: these are warnings"
+    lines = findings(pods).splitlines()
+    assert len(lines) == 3 and all(": warning: " in line for line in lines), lines
+    assert any("is no file on this node" in line and "etcd.yaml:18:" in line for line in lines)
+    assert any("--kubeconfig:" in line and "lies in no volume" in line for line in lines)
+    assert any("--audit-policy-file:" in line and "does not exist on this node" in line for line in lines)
+    assert pods.condition("static-pods")[0] == "True"
+
+
+def test_two_pods_want_one_port_of_the_host(pods):
+    pods.write("manifests/etcd.yaml", with_volumes(pods), 0o600)
+    pods.write("manifests/other.yaml", with_volumes(pods, name="other"), 0o600)
+    line, = [line for line in findings(pods).splitlines() if "port 6443" in line]
+    assert "other.yaml:" in line and "etcd.yaml" in line
+    pods.write("manifests/other.yaml", with_volumes(pods, name="other", port=6444), 0o600)
+    assert "port 644" not in findings(pods)
+
+
+def test_startup_rules_refuse_what_the_host_cannot_bear():
+    with mounted(components=[{"name": "kubelet"}, {"name": "static-pods", "kind": "StaticPods", "startupRules": "refuse"}]) as mount:
+        mount.write("manifests/etcd.yaml", with_volumes(mount, "File"), 0o600)
+        assert served(mount) == MANIFESTS
+        assert mount.condition("static-pods")[0] == "False"
