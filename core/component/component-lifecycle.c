@@ -168,7 +168,9 @@ void lkg_component_event_text(const struct lkg_component *c, const struct lkg_co
 {
         const char *colon = *words ? ": " : "";
 
-        if (lkg_config_source_is_local(source))
+        if (c->pods)
+                (void)snprintf(ret, LKG_EVENT_TEXT_MAX, "%s: %.500s", c->config->name, words);
+        else if (lkg_config_source_is_local(source))
                 (void)snprintf(ret, LKG_EVENT_TEXT_MAX, "%s: local configuration%s%.400s", c->config->name,
                                colon, words);
         else

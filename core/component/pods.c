@@ -399,9 +399,30 @@ static int save_good(struct lkg_component *c, struct lkg_error *err)
         return r;
 }
 
-static int condemn(struct lkg_component *c, const struct lkg_pod *pod, struct lkg_error *err)
+/* What the log and the cluster are told. */
+struct telling {
+        struct lkg_component *c;
+        lkg_pods_tell_fn *tell;
+        void *userdata;
+};
+
+static void say(const struct telling *t, const char *reason, const struct lkg_bad *mark, const char *words)
 {
-        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(t->c);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_puts(&buf, words);
+        if (mark && lkg_suspects_known(mark->suspects)) {
+                lkg_buf_puts(&buf, "; ");
+                lkg_suspects_say(mark->suspects, 300, &buf);
+        }
+        lkg_log(mark ? LOG_ERR : LOG_NOTICE, &fields, "%s", lkg_buf_text(&buf));
+        t->tell(t->userdata, t->c, mark != NULL, reason, lkg_buf_text(&buf));
+}
+
+static int condemn(const struct telling *t, const struct lkg_pod *pod, struct lkg_error *err)
+{
+        struct lkg_component *c = t->c;
         bool crashed = pod->facts.restarts > lkg_pods_rules(c).threshold;
         struct lkg_bad mark = { .time_ns = lkg_realtime_ns(),
                                 .cause = crashed ? LKG_BAD_CRASHED : LKG_BAD_UNHEALTHY,
@@ -415,14 +436,24 @@ static int condemn(struct lkg_component *c, const struct lkg_pod *pod, struct lk
                                pod->facts.restarts, mark.id);
         else
                 (void)snprintf(mark.reason, sizeof(mark.reason), "failed trial period, not healthy: %s (%s)",
-                               *pod->words ? pod->words : "its probes did not answer well for long enough",
+                               *pod->words ? pod->words : "it has not answered well for long enough",
                                mark.id);
         r = lkg_component_mark_bad(c, &mark, err);
         if (r < 0)
                 return r;
         c->counts.rollbacks[crashed ? LKG_ROLLBACK_CRASH_LOOP : LKG_ROLLBACK_UNHEALTHY]++;
-        lkg_log(LOG_ERR, &fields, "%s: %s", pod->file, mark.reason);
+        say(t, "StaticPodRolledBack", lkg_bad_named(&c->dynamic->bad, mark.id), mark.reason);
         return 0;
+}
+
+static void pass(const struct telling *t, struct lkg_pod *pod)
+{
+        char words[LKG_IDENTIFIER_MAX + 64];
+
+        (void)snprintf(words, sizeof(words), "%s@%.12s works, it is the last known good", pod->file,
+                       pod->sha256);
+        pod->trial = (struct lkg_pod_trial){ 0 };
+        say(t, "StaticPodPromoted", NULL, words);
 }
 
 /* Is the text of its file marked, whatever is served of it? */
@@ -493,8 +524,9 @@ bool lkg_pod_is_asked(const struct lkg_pod *pod)
                pod->trial.state == LKG_POD_BACK || pod->trial.state == LKG_POD_DEAD_END;
 }
 
-void lkg_pods_step(struct lkg_component *c, uint64_t now_ns)
+void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, lkg_pods_tell_fn *tell, void *userdata)
 {
+        const struct telling telling = { c, tell, userdata };
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_pod_rules rules = lkg_pods_rules(c);
         struct lkg_pods *pods = c->pods;
@@ -521,9 +553,9 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns)
                 struct lkg_pod *pod = &pods->items[i];
 
                 if (decided[i] && pod->trial.state == LKG_POD_FAILED)
-                        r = condemn(c, pod, &err);
+                        r = condemn(&telling, pod, &err);
                 else if (decided[i])
-                        pod->trial = (struct lkg_pod_trial){ 0 };
+                        pass(&telling, pod);
         }
         if (r >= 0)
                 r = save_good(c, &err);

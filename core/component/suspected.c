@@ -56,7 +56,26 @@ static int find_condemned(const struct lkg_component *c, const struct lkg_bad *m
 
 /* ---- the comparison ---- */
 
-static int read_side(struct lkg_generation *g, struct lkg_value **ret_doc, struct lkg_suspects_side *ret)
+/* Of a set of static pods, the document that @mark is about: a map with its file, or with nothing. Takes over @set. */
+static struct lkg_value *pod_of(struct lkg_value *set, const struct lkg_bad *mark)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *docs = NULL;
+        const char *file = mark->source.uid;
+        struct lkg_value *texts = lkg_pods_texts(set), *one, *doc;
+
+        if (!texts)
+                return set;
+        docs = lkg_pods_documents(texts);
+        doc = lkg_map_get(docs, file);
+        one = lkg_value_new_map(NULL, 0, 0);
+        if (doc)
+                (void)lkg_map_set(one, file, strlen(file), lkg_value_ref(doc));
+        lkg_value_unref(set);
+        return one;
+}
+
+static int read_side(struct lkg_generation *g, const struct lkg_bad *mark, struct lkg_value **ret_doc,
+                     struct lkg_suspects_side *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         int r = lkg_decode(g->document.data, g->document.size,
@@ -65,6 +84,7 @@ static int read_side(struct lkg_generation *g, struct lkg_value **ret_doc, struc
 
         if (r < 0)
                 return r;
+        *ret_doc = pod_of(*ret_doc, mark);
         lkg_generation_describe(g);
         *ret = (struct lkg_suspects_side){ *ret_doc, g->origin.data ? g->origin.data : "", g->number };
         return 0;
@@ -82,16 +102,16 @@ static const struct lkg_schema *schema_of(const struct lkg_component *c, const s
 }
 
 /* Return: 0, see @ret; 1: @ret_why. */
-static int compare(const struct lkg_component *c, struct lkg_generation *good,
+static int compare(const struct lkg_component *c, const struct lkg_bad *mark, struct lkg_generation *good,
                    struct lkg_generation *condemned, struct lkg_value **ret, const char **ret_why)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = NULL;
         struct lkg_suspects_side a, b;
-        int r = read_side(good, &before, &a);
+        int r = read_side(good, mark, &before, &a);
 
         if (r >= 0)
-                r = read_side(condemned, &after, &b);
+                r = read_side(condemned, mark, &after, &b);
         *ret_why = "one of the two documents cannot be read";
         if (r < 0)
                 return 1;
@@ -123,7 +143,7 @@ static int suspect(const struct lkg_component *c, const struct lkg_bad *mark, st
         *ret_why = "its document is that of the last known good";
         if (!lkg_bad_failed_trial(mark->cause) && strcmp(good->sha256, condemned->sha256) == 0)
                 return 1;
-        return compare(c, good, condemned, ret, ret_why);
+        return compare(c, mark, good, condemned, ret, ret_why);
 }
 
 int lkg_component_mark_bad(struct lkg_component *c, const struct lkg_bad *bad, struct lkg_error *err)

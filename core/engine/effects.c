@@ -391,12 +391,23 @@ void lkg_engine_on_health(void *userdata)
 
 /* ---- the clock ---- */
 
+static void tell_of_pod(void *userdata, const struct lkg_component *c, bool warning, const char *reason,
+                        const char *words)
+{
+        lkg_engine_event(userdata, c, warning, reason, lkg_component_source(c), words);
+}
+
+void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c)
+{
+        lkg_pods_step(c, lkg_boottime_ns(), tell_of_pod, e);
+}
+
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
 
         if (c->pods) {
-                lkg_pods_step(c, lkg_boottime_ns());
+                lkg_engine_tick_pods(e, c);
                 lkg_component_look_again(c); /* a mark makes another set */
                 return;
         }

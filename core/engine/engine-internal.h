@@ -199,6 +199,8 @@ void lkg_engine_happened(struct lkg_engine *e, struct lkg_component *c, enum lkg
 /** lkg_engine_update_alive() - the trial's clock runs while a process is alive that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_tick_pods() - the same for static pods, also right after another set is published. */
+void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_on_health() - a health endpoint says something else. */
 void lkg_engine_on_health(void *userdata);
 

@@ -321,7 +321,7 @@ static void announce(struct lkg_engine *e, struct lkg_component *c, bool is_new)
         c->process.served_ns = lkg_boottime_ns();
         lkg_engine_consume(e, c);
         if (c->pods) /* the trials of those that are new begin */
-                lkg_pods_step(c, lkg_boottime_ns());
+                lkg_engine_tick_pods(e, c);
         if (!c->active)
                 lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file,
                         c->condition.reason);

@@ -9,7 +9,7 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
 {
         char message[LKG_EVENT_TEXT_MAX];
 
-        if (!c->findings.api || !e->env.config->remote.events)
+        if ((!c->findings.api && !c->pods) || !e->env.config->remote.events)
                 return;
         lkg_component_event_text(c, source, words, message);
         lkg_places_event(e->places, warning, reason, message);
@@ -37,11 +37,13 @@ void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c)
                 .message = c->condition.message,
                 .transition_ns = c->condition.transition_ns,
                 .figures = *c->slots.words != '\0',
+                .pods = c->pods != NULL,
         };
 
-        if (!c->findings.api)
+        if (!c->findings.api && !c->pods)
                 return;
-        tell_activated(e, c);
+        if (c->findings.api)
+                tell_activated(e, c);
         lkg_places_published(e->places, &condition);
 }
 

@@ -76,21 +76,30 @@ bool lkg_condition_figures_differ(const struct lkg_node_condition *a, const stru
                b->reason[n];
 }
 
-void lkg_condition_body(const struct lkg_node_condition *condition, uint64_t wall_ns, struct lkg_buf *buf)
+static void put_condition(struct lkg_json *json, const struct lkg_node_condition *condition,
+                          uint64_t wall_ns)
+{
+        lkg_json_map(json, NULL, LKG_JSON_AROUND);
+        lkg_json_text(json, "type", condition->pods ? "StaticPodsOK" : "ConfigOK");
+        lkg_json_text(json, "status", condition->status);
+        lkg_json_foreign(json, "reason", condition->reason);
+        lkg_json_foreign(json, "message", condition->message);
+        lkg_json_time(json, "lastHeartbeatTime", wall_ns);
+        lkg_json_time(json, "lastTransitionTime", condition->transition_ns);
+        lkg_json_end(json);
+}
+
+void lkg_condition_body(const struct lkg_node_condition *conditions, size_t n, uint64_t wall_ns,
+                        struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
 
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
         lkg_json_map(&json, "status", LKG_JSON_AROUND);
         lkg_json_list(&json, "conditions", LKG_JSON_AROUND);
-        lkg_json_map(&json, NULL, LKG_JSON_AROUND);
-        lkg_json_text(&json, "type", "ConfigOK");
-        lkg_json_text(&json, "status", condition->status);
-        lkg_json_foreign(&json, "reason", condition->reason);
-        lkg_json_foreign(&json, "message", condition->message);
-        lkg_json_time(&json, "lastHeartbeatTime", wall_ns);
-        lkg_json_time(&json, "lastTransitionTime", condition->transition_ns);
-        for (unsigned i = 0; i < 4; i++)
+        for (size_t i = 0; i < n; i++)
+                put_condition(&json, &conditions[i], wall_ns);
+        for (unsigned i = 0; i < 3; i++)
                 lkg_json_end(&json);
         (void)lkg_json_write(&json, buf);
 }

@@ -37,8 +37,9 @@ uint64_t lkg_heartbeat_due(const struct lkg_heartbeat *heartbeat);
 
 /** lkg_condition_figures_differ() - do they differ in nothing but what follows the first digit of their reasons? */
 bool lkg_condition_figures_differ(const struct lkg_node_condition *a, const struct lkg_node_condition *b);
-/** lkg_condition_body() - a strategic merge patch of nodes/<name>/status: one condition, the others stay. */
-void lkg_condition_body(const struct lkg_node_condition *condition, uint64_t wall_ns, struct lkg_buf *buf);
+/** lkg_condition_body() - a strategic merge patch of nodes/<name>/status: these conditions, the others stay. */
+void lkg_condition_body(const struct lkg_node_condition *conditions, size_t n, uint64_t wall_ns,
+                        struct lkg_buf *buf);
 
 /*
  * ---- events, with the rules of client-go's event correlator (tools/record/events_cache.go): one with the same type, reason and

@@ -9,11 +9,11 @@
 #define CREATE_TYPE "application/json"
 #define WORDS_MAX   sizeof(((struct lkg_api_answer *)NULL)->words)
 
-/* The condition to write. */
+/* A condition to write; status "" = there is none. */
 struct condition {
         char status[16], reason[1024], message[1024];
         uint64_t transition_ns;
-        bool figures;
+        bool figures, pods;
 };
 
 struct lkg_reporter {
@@ -21,8 +21,8 @@ struct lkg_reporter {
         char *node_name, *host;
         sd_event_source *timer;
 
-        struct condition condition;
-        struct lkg_heartbeat heartbeat;
+        struct condition conditions[2]; /* ConfigOK, StaticPodsOK */
+        struct lkg_heartbeat heartbeat; /* of both */
         struct lkg_call *patch;
 
         char uid[254];      /* of the Node; "" = unknown */
@@ -131,14 +131,15 @@ static struct lkg_call *send_body(struct lkg_reporter *reporter, const struct lk
 
 static struct lkg_node_condition view_of(const struct condition *own)
 {
-        return (struct lkg_node_condition){ own->status, own->reason, own->message, own->transition_ns,
-                                            own->figures };
+        return (struct lkg_node_condition){ own->status,        own->reason,  own->message,
+                                            own->transition_ns, own->figures, own->pods };
 }
 
 static void send_condition(struct lkg_reporter *reporter)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
-        const struct lkg_node_condition condition = view_of(&reporter->condition);
+        struct lkg_node_condition conditions[LKG_ARRAY_SIZE(reporter->conditions)];
+        size_t n = 0;
         const struct lkg_resource resource = {
                 .group_version = "v1",
                 .plural = "nodes",
@@ -149,7 +150,10 @@ static void send_condition(struct lkg_reporter *reporter)
 
         if (!lkg_heartbeat_begin(&reporter->heartbeat, lkg_boottime_ns()))
                 return;
-        lkg_condition_body(&condition, lkg_realtime_ns(), &body);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(reporter->conditions); i++)
+                if (*reporter->conditions[i].status)
+                        conditions[n++] = view_of(&reporter->conditions[i]);
+        lkg_condition_body(conditions, n, lkg_realtime_ns(), &body);
         reporter->patch = send_body(reporter, &resource, true, &body, on_condition);
 }
 
@@ -288,15 +292,17 @@ void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
 
 void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition)
 {
-        struct condition next = { .transition_ns = condition->transition_ns, .figures = condition->figures },
-                         *own = &reporter->condition;
+        struct condition next = { .transition_ns = condition->transition_ns,
+                                  .figures = condition->figures,
+                                  .pods = condition->pods },
+                         *own = &reporter->conditions[condition->pods];
         const struct lkg_node_condition before = view_of(own);
-        bool can_wait = reporter->heartbeat.any && lkg_condition_figures_differ(&before, condition);
+        bool can_wait = *own->status && lkg_condition_figures_differ(&before, condition);
 
         lkg_text_copy(next.status, sizeof(next.status), condition->status);
         lkg_text_copy(next.reason, sizeof(next.reason), condition->reason);
         lkg_text_copy(next.message, sizeof(next.message), condition->message);
-        if (reporter->heartbeat.any && next.transition_ns == own->transition_ns &&
+        if (*own->status && next.transition_ns == own->transition_ns &&
             strcmp(next.status, own->status) == 0 && strcmp(next.reason, own->reason) == 0 &&
             strcmp(next.message, own->message) == 0)
                 return;

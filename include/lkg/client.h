@@ -284,11 +284,11 @@ int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, siz
 /* ---- reporter ---- */
 
 /*
- * Reports to the cluster: the condition ConfigOK in the node's status, and Events about the node. Only with
+ * Reports to the cluster: the conditions ConfigOK and StaticPodsOK in the node's status, and Events about the node. Only with
  * a credential that is certainly the node's own (system:node:<name>), so an identity that could write other
  * nodes is never used. A failed request is repeated with back-off and affects nothing else.
  *
- * Condition: strategic merge patch of nodes/<name>/status with exactly one condition of our type; on change,
+ * Condition: strategic merge patch of nodes/<name>/status with nothing but these conditions; on change,
  * and every 5 min +-20 %; if only the figures of a rollout have changed, then with the next of these. Events: core/v1 in namespace default, as client-go's correlator would send them: a
  * repeated Event is a PATCH of its count; at most 25, then one every 5 min. Reasons: docs/specification.md
  * 5.
@@ -304,6 +304,7 @@ struct lkg_node_condition {
          * rollout that is taken would otherwise be a write by every node that waits for one.
          */
         bool figures;
+        bool pods; /* the condition StaticPodsOK; else ConfigOK */
 };
 
 struct lkg_reporter_options {

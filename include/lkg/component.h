@@ -512,8 +512,11 @@ void lkg_pods_follow(struct lkg_component *c);
 void lkg_pods_learn(struct lkg_component *c);
 /** lkg_pod_is_asked() - does anything depend on how it answers? */
 bool lkg_pod_is_asked(const struct lkg_pod *pod);
+/* An Event about a pod; @words: never content. */
+typedef void lkg_pods_tell_fn(void *userdata, const struct lkg_component *c, bool warning,
+                              const char *reason, const char *words);
 /** lkg_pods_step() - the trials of its pods: time has passed, or facts are new. Marks and the last good set are durable. */
-void lkg_pods_step(struct lkg_component *c, uint64_t now_ns);
+void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, lkg_pods_tell_fn *tell, void *userdata);
 /** lkg_pods_deadline() - when lkg_pods_step() is due; UINT64_MAX = never. */
 uint64_t lkg_pods_deadline(const struct lkg_component *c);
 /** lkg_pods_rules() - of the trials of @c. */

@@ -282,7 +282,7 @@ TEST(test_body_of_a_condition)
                                                              UINT64_C(1700000000) * 1000000000 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_condition_body(&condition, UINT64_C(1700000100) * 1000000000 + 999999999, &buf);
+        lkg_condition_body(&condition, 1, UINT64_C(1700000100) * 1000000000 + 999999999, &buf);
         assert_string_equal(
                 buf.data,
                 "{\"status\":{\"conditions\":[{\"type\":\"ConfigOK\",\"status\":\"False\","
