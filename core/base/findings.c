@@ -450,6 +450,11 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "A change through the view of a link on the way to a layer, or of what it leads to, is shown by "
           "the next open. That is kept up for a bounded number of names; others are noticed as changes "
           "behind the mount are." },
+        { 4026, LKG_WARNING, "static pods are read elsewhere",
+          "Take --pod-manifest-path out of the unit of the kubelet, and let its configuration name the "
+          "directory.",
+          "lkgfs serves static pods, and the command line of the kubelet names another directory for them. "
+          "What is served there is not what runs." },
         { 5001, LKG_ERROR, "wrong type",
           "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows it.",
           "A field has a value of another type than it needs, for example text for a number. The component "

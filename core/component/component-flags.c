@@ -236,6 +236,16 @@ static void check_config(struct lkg_component *c, const char *value, bool runnin
         free(w);
 }
 
+static void check_pods(struct lkg_component *c, const char *value)
+{
+        if (c->names.pods_dir && value && strcmp(value, c->names.pods_dir) != 0)
+                lkg_report_add(&c->findings.facts, LKG_WARNING, 4026, NULL,
+                               "--pod-manifest-path on the command line of %s overrides staticPodPath, so "
+                               "it does not "
+                               "read its static pods from %s",
+                               c->config->name, c->names.pods_dir);
+}
+
 static void check_release(struct lkg_component *c)
 {
         char is[LKG_RELEASE_TEXT_MAX], first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX],
@@ -271,4 +281,5 @@ void lkg_component_check_facts(struct lkg_component *c)
                 return;
         check_config_dir(c, lkg_flag_on_line(flags, n, &line->words, "config-dir"));
         check_config(c, lkg_flag_on_line(flags, n, &line->words, "config"), running);
+        check_pods(c, proxy ? NULL : lkg_flag_on_line(flags, n, &line->words, "pod-manifest-path"));
 }

@@ -116,7 +116,8 @@ static void judge_pods(struct lkg_candidate *candidate, void *userdata)
         unsigned release = place->release ? place->release : (unsigned)place->component->schema_release;
 
         lkg_pods_make(candidate, &(struct lkg_pods_by){ .release = release,
-                                                        .host = lkg_pods_severity(place->component),
+                                                        .host = { lkg_pods_severity(place->component),
+                                                                  place->source_path, place->source_fd },
                                                         .hint = "" });
 }
 

@@ -166,9 +166,9 @@ static void ask_host(const struct making *m, const struct lkg_layer_info *info)
 
         if (same_pod(m, info->doc))
                 return;
-        lkg_pod_check_host(info->doc, m->by->host, report);
+        lkg_pod_check_host(info->doc, &m->by->host, report);
         for (struct lkg_member other = { 0 }; lkg_value_next(m->docs, &other);)
-                lkg_pod_check_ports(info->doc, other.key.data, other.value, m->by->host, report);
+                lkg_pod_check_ports(info->doc, other.key.data, other.value, m->by->host.severity, report);
 }
 
 static bool is_fit(const struct making *m, const struct lkg_layer_info *info)
@@ -262,7 +262,8 @@ void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata)
                                                         .good = lkg_pods_good(c),
                                                         .bad = bad_list(c),
                                                         .release = lkg_component_release(c),
-                                                        .host = lkg_pods_severity(c->config),
+                                                        .host = { lkg_pods_severity(c->config),
+                                                                  c->env->mount_point, c->env->source_fd },
                                                         .hint = c->names.hint });
 }
 

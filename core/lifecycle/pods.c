@@ -80,6 +80,8 @@ struct lkg_pod_trial lkg_pod_follow(struct lkg_pod_trial trial, const struct lkg
 {
         if (facts->is_bad && !facts->is_good)
                 return (struct lkg_pod_trial){ .state = LKG_POD_DEAD_END };
+        if (facts->kubelet_down && (trial.state == LKG_POD_TRYING || trial.state == LKG_POD_BACK))
+                trial.since_ns = now_ns; /* the time begins when it is back */
         if (facts->is_bad)
                 return go_back(trial, facts, rules, now_ns);
         return facts->is_good ? (struct lkg_pod_trial){ 0 } : try_it(trial, facts, rules, now_ns);

@@ -4,9 +4,11 @@
  * cannot see, ports that two pods want.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 
+#include <lkg/file.h>
 #include <lkg/pod.h>
 #include <lkg/tree.h>
 
@@ -39,18 +41,23 @@ static const struct lkg_value *named(const struct lkg_value *list, const char *n
 
 struct host_check {
         const struct lkg_value *spec;
-        enum lkg_severity severity;
+        const struct lkg_pod_host *host;
         struct lkg_report *report;
 };
 
 /* ---- hostPath ---- */
 
 /* What is there: 0 = nothing; UINT_MAX = that is not known. */
-static unsigned type_of(const char *path)
+static unsigned type_of(const struct host_check *c, const char *path)
 {
+        const char *below = c->host->mount_point ? lkg_path_below(path, c->host->mount_point) : NULL;
         struct stat st;
 
-        if (stat(path, &st) == 0)
+        if (fstatat(below ? c->host->source_fd : AT_FDCWD,
+                    !below   ? path
+                    : *below ? below
+                             : ".",
+                    &st, 0) == 0)
                 return st.st_mode & S_IFMT;
         return errno == ENOENT || errno == ENOTDIR ? 0 : UINT_MAX;
 }
@@ -73,9 +80,9 @@ static void check_volume(const struct host_check *c, const struct lkg_value *vol
 
                 if (strcmp(types[i].type, type) != 0)
                         continue;
-                found = type_of(path);
+                found = type_of(c, path);
                 if (found != UINT_MAX && found != types[i].mode)
-                        lkg_report_add(c->report, c->severity, LKG_F_NO_SUCH_FILE,
+                        lkg_report_add(c->report, c->host->severity, LKG_F_NO_SUCH_FILE,
                                        LKG_AT(lkg_map_get(host, "path")),
                                        "spec.volumes[%s].hostPath.path: %s is no %s on this node, and the "
                                        "pod does not "
@@ -142,7 +149,7 @@ static bool is_missing(const struct host_check *c, const struct lkg_value *mount
         while (n > 1 && top[n - 1] == '/')
                 n--;
         real = lkg_format("%s%s", text(host, "path"), path + n);
-        return type_of(real) == 0;
+        return type_of(c, real) == 0;
 }
 
 static void check_word(const struct host_check *c, const struct lkg_value *container,
@@ -157,14 +164,14 @@ static void check_word(const struct host_check *c, const struct lkg_value *conta
                 return;
         mount = mount_of(container, equals + 1);
         if (!mount)
-                lkg_report_add(c->report, c->severity, LKG_F_NO_SUCH_FILE, LKG_AT(word),
+                lkg_report_add(c->report, c->host->severity, LKG_F_NO_SUCH_FILE, LKG_AT(word),
                                "%.*s: %s lies in no volume that container %s mounts, so it sees only what "
                                "its image has "
                                "there",
                                (int)(equals - data), data,
                                LKG_QUOTE(lkg_span(equals + 1, strlen(equals + 1))), text(container, "name"));
         else if (is_missing(c, mount, equals + 1))
-                lkg_report_add(c->report, c->severity, LKG_F_NO_SUCH_FILE, LKG_AT(word),
+                lkg_report_add(c->report, c->host->severity, LKG_F_NO_SUCH_FILE, LKG_AT(word),
                                "%.*s: %s does not exist on this node", (int)(equals - data), data,
                                LKG_QUOTE(lkg_span(equals + 1, strlen(equals + 1))));
 }
@@ -181,9 +188,10 @@ static void check_container(const struct host_check *c, const struct lkg_value *
         }
 }
 
-void lkg_pod_check_host(const struct lkg_value *doc, enum lkg_severity severity, struct lkg_report *report)
+void lkg_pod_check_host(const struct lkg_value *doc, const struct lkg_pod_host *host,
+                        struct lkg_report *report)
 {
-        const struct host_check c = { part(doc, "spec", LKG_MAP), severity, report };
+        const struct host_check c = { part(doc, "spec", LKG_MAP), host, report };
         const struct lkg_value *volumes = part(c.spec, "volumes", LKG_LIST);
         const struct lkg_value *containers = part(c.spec, "containers", LKG_LIST);
 

@@ -7,6 +7,7 @@
 #include <lkg/facts.h>
 #include <lkg/lifecycle.h>
 #include <lkg/objects.h>
+#include <lkg/pod.h>
 #include <lkg/pods.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
@@ -486,7 +487,7 @@ struct lkg_pods_by {
         const struct lkg_value *served, *good; /* texts */
         const struct lkg_bad_list *bad;
         unsigned release;
-        enum lkg_severity host; /* of what this host says of a manifest */
+        struct lkg_pod_host host;
         const char *hint;
 };
 /** lkg_pods_severity() - of what this host says, by `startupRules`. */

@@ -301,3 +301,16 @@ def test_startup_rules_refuse_what_the_host_cannot_bear():
         mount.write("manifests/etcd.yaml", with_volumes(mount, "File"), 0o600)
         assert served(mount) == MANIFESTS
         assert mount.condition("static-pods")[0] == "False"
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_paths_in_the_view_are_those_of_the_source(over):
+    """The engine never looks through the view."""
+    with mounted(over=over) as mount:
+        text = pod("etcd", more=f"    args: [--cert-file={mount.mountpoint}/pki/ca.crt, --key-file={mount.mountpoint}/pki/none]\n"
+                                f"    volumeMounts: [{{name: pki, mountPath: {mount.mountpoint}/pki}}]\n"
+                                f"  volumes:\n  - {{name: pki, hostPath: {{path: {mount.mountpoint}/pki, type: Directory}}}}\n"
+                                f"  - {{name: crt, hostPath: {{path: {mount.mountpoint}/pki/ca.crt, type: File}}}}\n")
+        mount.write("manifests/etcd.yaml", text, 0o600)
+        line, = findings(mount).splitlines()
+        assert "--key-file" in line and "does not exist" in line

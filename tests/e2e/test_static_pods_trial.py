@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Static pods on trial: good, bad, together, and back. Rule: docs/specification.md 4.18."""
+import contextlib
+import http.server
+import json
+import os
+import signal
+import socket
+import threading
+
+import pytest
+
+import lkgfs_testlib as lib
+from test_static_pods import MANIFESTS, findings, pod, served, tree
+
+COMPONENT = {"name": "static-pods", "kind": "StaticPods",
+             "trial": {"duration": "6s", "settle": "1s", "health": {"stableFor": "1s"}}}
+
+
+class Endpoint:
+    """What a pod would answer on its port."""
+
+    def __init__(self):
+        endpoint = self
+        self.status, self.requests = 200, []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                endpoint.requests.append((self.path, dict(self.headers)))
+                self.send_response(endpoint.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def with_probe(name, image, port, probe=None):
+    probe = probe or f"{{httpGet: {{host: 127.0.0.1, port: {port}, path: /livez}}, periodSeconds: 1}}"
+    return pod(name, image, f"    livenessProbe: {probe}\n")
+
+
+@pytest.fixture
+def endpoint():
+    with Endpoint() as endpoint:
+        yield endpoint
+
+
+@contextlib.contextmanager
+def mounted(endpoint, component=None, manifests=None, **options):
+    manifests = manifests or {"etcd.yaml": with_probe("etcd", "etcd:1", endpoint.port), "kube-apiserver.yaml": MANIFESTS["kube-apiserver.yaml"]}
+    with lib.Mount(tree=tree, manifests=manifests, components=[{"name": "kubelet"}, component or COMPONENT], **options) as mount:
+        yield mount
+
+
+def states(mount):
+    rows = [line.split("\t") for line in mount.status("pods", "static-pods").splitlines()]
+    return {row[0]: row[2] for row in rows}
+
+
+def wait(mount, file, state):
+    mount.wait_for(lambda: states(mount).get(file) == state, f"{file} {state}", component="static-pods")
+
+
+def write(mount, file, text):
+    mount.write(f"manifests/{file}", text, 0o600)
+
+
+def test_the_first_set_is_good(endpoint):
+    with mounted(endpoint) as mount:
+        assert states(mount) == {"etcd.yaml": "good", "kube-apiserver.yaml": "good"}
+        assert os.listdir(mount.path("bad/static-pods")) == []
+
+
+def test_what_answers_well_is_the_last_known_good(endpoint):
+    with mounted(endpoint) as mount:
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        assert states(mount)["etcd.yaml"] == "on trial"
+        assert "1 static pods on trial" in mount.status("condition", "static-pods")
+        assert "etcd:1" in mount.read("lkg/static-pods/etcd.yaml").decode()
+        wait(mount, "etcd.yaml", "good")
+        assert "etcd:2" in mount.read("lkg/static-pods/etcd.yaml").decode()
+        assert endpoint.requests[-1][0] == "/livez"
+        assert mount.condition("static-pods")[0] == "True"
+
+
+def test_what_does_not_answer_well_goes_back(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        bad = with_probe("etcd", "etcd:2", endpoint.port)
+        write(mount, "etcd.yaml", bad)
+        assert served(mount)["etcd.yaml"] == bad
+        wait(mount, "etcd.yaml", "back")
+        assert "etcd:1" in served(mount)["etcd.yaml"] and mount.read("manifests/etcd.yaml").decode() == bad
+        name, = os.listdir(mount.path("bad/static-pods"))
+        assert name.startswith("etcd.yaml@") and len(name) == len("etcd.yaml@") + 12
+        mark = json.loads(mount.read("bad/static-pods", name))
+        assert "not healthy: etcd: livenessProbe: the health endpoint answers with status 500" in mark["reason"]
+        assert [s["field"] for s in mark["suspects"]["fields"]] == ["/etcd.yaml/spec/containers"] or mark["suspects"]
+        word, text = mount.condition("static-pods")
+        assert word == "False" and "not healthy" in text
+        assert "LKG2044" in findings(mount)
+        endpoint.status = 200
+        wait(mount, "etcd.yaml", "good")
+        assert mount.condition("static-pods")[0] == "False", "what is in manifests/ is still not served"
+        # try it again: it works now
+        os.unlink(mount.path("bad/static-pods", name))
+        assert served(mount)["etcd.yaml"] == bad
+        wait(mount, "etcd.yaml", "good")
+        assert mount.condition("static-pods")[0] == "True" and findings(mount) == ""
+        assert mount.read("lkg/static-pods/etcd.yaml").decode() == bad
+
+
+def test_another_change_is_another_try(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "back")
+        endpoint.status = 200
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:3", endpoint.port))
+        assert "etcd:3" in served(mount)["etcd.yaml"]
+        wait(mount, "etcd.yaml", "good")
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        assert "etcd:3" in served(mount)["etcd.yaml"], "the text is marked"
+
+
+def test_a_dead_end_is_said(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "dead end")
+        assert "etcd:1" in served(mount)["etcd.yaml"]
+        assert "last-known-good also failed: etcd.yaml" in mount.status("condition", "static-pods")
+
+
+def test_a_new_pod_that_fails_has_nothing_to_go_back_to(endpoint):
+    with mounted(endpoint) as mount:
+        text = with_probe("new", "new:1", 1)
+        write(mount, "new.yaml", text)
+        wait(mount, "new.yaml", "dead end")
+        assert served(mount)["new.yaml"] == text
+        assert mount.condition("static-pods")[0] == "False"
+        assert not os.path.exists(mount.path("lkg/static-pods/new.yaml"))
+
+
+def test_without_probes_there_is_no_trial(endpoint):
+    with mounted(endpoint) as mount:
+        write(mount, "kube-apiserver.yaml", pod("kube-apiserver", "api:2"))
+        assert states(mount)["kube-apiserver.yaml"] in ("untried", "good")
+        assert "api:2" in mount.read("lkg/static-pods/kube-apiserver.yaml").decode()
+
+
+def test_a_comment_needs_no_trial(endpoint):
+    with mounted(endpoint) as mount:
+        text = "# changed\n" + with_probe("etcd", "etcd:1", endpoint.port)
+        write(mount, "etcd.yaml", text)
+        assert states(mount)["etcd.yaml"] == "good" and served(mount)["etcd.yaml"] == text
+
+
+@pytest.mark.parametrize("trial", [{"scope": "remote"}, {"duration": "0s"}])
+def test_no_trial_is_wanted(endpoint, trial):
+    component = {"name": "static-pods", "kind": "StaticPods"}
+    endpoint.status = 500
+    with mounted(endpoint, component, config={"trial": trial}) as mount:
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        assert states(mount)["etcd.yaml"] in ("untried", "good")
+        assert "etcd:2" in mount.read("lkg/static-pods/etcd.yaml").decode()
+
+
+def test_two_that_change_together_go_back_together(endpoint):
+    manifests = {f"{name}.yaml": with_probe(name, f"{name}:1", endpoint.port) for name in ("etcd", "kube-apiserver")}
+    with mounted(endpoint, manifests=manifests) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        write(mount, "kube-apiserver.yaml", with_probe("kube-apiserver", "kube-apiserver:2", endpoint.port))
+        before = mount.generation("static-pods")
+        mount.wait_for(lambda: mount.generation("static-pods") != before, "a set", component="static-pods")
+        assert served(mount) == manifests, "one generation takes both back"
+
+
+def test_one_of_two_works_and_stays(endpoint):
+    with Endpoint() as other:
+        manifests = {"etcd.yaml": with_probe("etcd", "etcd:1", endpoint.port),
+                     "kube-apiserver.yaml": with_probe("kube-apiserver", "api:1", other.port)}
+        with mounted(endpoint, manifests=manifests) as mount:
+            other.status = 500
+            write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+            write(mount, "kube-apiserver.yaml", with_probe("kube-apiserver", "api:2", other.port))
+            wait(mount, "kube-apiserver.yaml", "back")
+            assert "api:1" in served(mount)["kube-apiserver.yaml"] and "etcd:2" in served(mount)["etcd.yaml"]
+            assert "etcd:2" in mount.read("lkg/static-pods/etcd.yaml").decode()
+
+
+def test_a_hold_ends_a_trial(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        mount.command("hold", "on", "static-pods")
+        assert states(mount)["etcd.yaml"] == "good", "what is held is not on trial"
+        mount.command("hold", "off", "static-pods")
+        assert states(mount)["etcd.yaml"] == "on trial"
+        mount.command("promote", "now", "static-pods")
+        assert states(mount)["etcd.yaml"] == "good"
+        assert "etcd:2" in mount.read("lkg/static-pods/etcd.yaml").decode()
+
+
+def test_rollback_to_the_last_known_good(endpoint):
+    with mounted(endpoint) as mount:
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        mount.command("rollback", "lkg", "static-pods")
+        assert "etcd:1" in served(mount)["etcd.yaml"]
+        mount.command("hold", "off", "static-pods")
+        assert "etcd:2" in served(mount)["etcd.yaml"]
+
+
+def test_a_mark_by_hand(endpoint):
+    with mounted(endpoint) as mount:
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "good")
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:3", endpoint.port))
+        lib.write_file(mount.path("bad/static-pods/etcd.yaml"), "not this one")
+        assert "etcd:2" in served(mount)["etcd.yaml"]
+        assert "not this one" in mount.status("condition", "static-pods")
+        os.unlink(mount.path("bad/static-pods/etcd.yaml"))
+        assert "etcd:3" in served(mount)["etcd.yaml"]
+
+
+def test_a_mark_outlives_engine_and_reboot(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "back")
+        mount.kill_child("lkgfs-engine")
+        mount.wait_for(lambda: "LKG2044" in findings(mount), "the next engine", component="static-pods")
+        assert "etcd:1" in served(mount)["etcd.yaml"]
+        mount.stop()
+        lib.run("rm", "-rf", mount.runtime, check=True)
+        mount.start()
+        assert "etcd:1" in served(mount)["etcd.yaml"]
+
+
+def test_the_probes_of_a_manifest_are_asked_as_it_says(endpoint):
+    probe = """{httpGet: {host: 127.0.0.1, port: web, path: "/healthz?x=1", httpHeaders: [{name: Host, value: example},
+      {name: X-Test, value: a}]}, periodSeconds: 1}
+    ports: [{name: web, containerPort: %d}]""" % endpoint.port
+    with mounted(endpoint) as mount:
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", 0, probe))
+        mount.wait_for(lambda: endpoint.requests, "a request", component="static-pods")
+        path, headers = endpoint.requests[0]
+        assert path == "/healthz?x=1" and headers["Host"] == "example" and headers["X-Test"] == "a"
+
+
+def test_a_tcp_probe(endpoint):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with mounted(endpoint) as mount:
+            write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", 0, f"{{tcpSocket: {{host: 127.0.0.1, port: {port}}}, periodSeconds: 1}}"))
+            wait(mount, "etcd.yaml", "good")
+
+
+def test_a_stopped_engine_keeps_what_is_served(endpoint):
+    with mounted(endpoint) as mount:
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        os.kill(mount.child("lkgfs-engine"), signal.SIGSTOP)
+        assert "etcd:2" in served(mount)["etcd.yaml"]
