@@ -183,6 +183,15 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         return 0;
 }
 
+static void free_components(struct lkg_component *components, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                components[i].health.probe = lkg_probe_free(components[i].health.probe);
+                lkg_component_deinit(&components[i]);
+        }
+        free(components);
+}
+
 struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
 {
         if (!e)
@@ -191,12 +200,10 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         sd_event_source_disable_unref(e->sources.timer);
         lkg_engine_unwatch_facts(e);
         e->places = lkg_places_free(e->places);
-        e->probes = lkg_probes_free(e->probes);
         lkg_server_deinit(&e->server);
         e->claims = lkg_claims_close(e->claims);
-        for (size_t i = 0; i < e->n_components; i++)
-                lkg_component_deinit(&e->components[i]);
-        free(e->components);
+        free_components(e->components, e->n_components);
+        e->probes = lkg_probes_free(e->probes);
         lkg_engine_close_poison(e);
         if (e->store.lock_fd >= 0)
                 lkg_store_close(&e->store);
@@ -317,13 +324,6 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
  * Settings of the mount itself wait for the next mount, with a message; the others apply with the next publication. Components
  * that stay keep what they serve; a configuration with errors changes nothing.
  */
-
-static void free_components(struct lkg_component *components, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                lkg_component_deinit(&components[i]);
-        free(components);
-}
 
 static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lkg_error *err)
 {

@@ -155,9 +155,10 @@ static bool see(struct lkg_component *c, enum lkg_check check, enum lkg_health_s
 bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, struct lkg_component *c)
 {
         const struct lkg_config_http *http = &c->config->health.http;
+        bool often = c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING;
         const struct lkg_probe_config probe = {
                 .url = endpoint(c),
-                .interval_ns = http->interval_ns,
+                .interval_ns = often ? http->interval_ns : lkg_later(http->interval_ns, LKG_HEALTH_IDLE_NS),
                 .timeout_ns = http->timeout_ns,
                 .failure_threshold = (unsigned)http->failure_threshold,
         };
@@ -165,11 +166,13 @@ bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, str
         enum lkg_health_state health = LKG_HEALTH_OFF;
         bool changed;
 
-        lkg_probes_ask(probes, c->index, &probe, c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING);
+        if (!c->health.probe)
+                c->health.probe = lkg_probe_new(probes);
+        lkg_probe_ask(c->health.probe, &probe);
         if (asks_node(c))
                 health = lkg_places_node_health(places, words);
         changed = see(c, LKG_CHECK_NODE, health, words);
-        health = lkg_probes_health(probes, c->index, words);
+        health = lkg_probe_health(c->health.probe, words);
         if (health == LKG_HEALTH_OFF && is_auto(c) && c->health.off)
                 (void)snprintf(words, sizeof(words), "%s", c->health.off);
         return see(c, LKG_CHECK_HTTP, health, words) || changed;

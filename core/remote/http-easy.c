@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request in curl: address, identity, options that switch off unwanted behaviour of curl; and what arrives. */
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
@@ -62,10 +63,32 @@ static curl_socket_t open_socket(void *userdata, curlsocktype purpose, struct cu
         return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
+/* Before anything is sent, and so before anything is read; also on a connection that was there. */
+static int on_connected(void *transfer, char *peer, char *ours, int peer_port, int our_port)
+{
+        struct lkg_http_transfer *t = transfer;
+        int r = t->request.on_connected(t->request.userdata);
+
+        if (r >= 0)
+                return CURL_PREREQFUNC_OK;
+        (void)lkg_http_stop(t, r, "%s: the request was given up", t->peer);
+        return CURL_PREREQFUNC_ABORT;
+}
+
 /* ---- where to ---- */
 
+static const struct scheme {
+        const char *name, *curls;
+        bool connect_only, is_http2;
+} schemes[] = {
+        { "https://", "https" }, /* the only one unless `plain` */
+        { "http://", "http" },
+        { "tcp://", "http", .connect_only = true },
+        { "grpc://", "http", .is_http2 = true },
+};
+
 struct address {
-        const char *scheme;
+        const struct scheme *scheme;
         char *host, *port, *path; /* curl's memory; host in brackets if it is an IPv6 address */
 };
 
@@ -81,14 +104,25 @@ static void url_cleanup(CURLU **url)
         lkg_curl.url_cleanup(*url);
 }
 
+static const struct scheme *scheme_of(const struct lkg_http_transfer *t)
+{
+        size_t n = t->http->plain ? LKG_ARRAY_SIZE(schemes) : 1;
+
+        for (size_t i = 0; i < n; i++)
+                if (strncasecmp(t->identity->server, schemes[i].name, strlen(schemes[i].name)) == 0)
+                        return &schemes[i];
+        return NULL;
+}
+
 static int parse_server(const struct lkg_http_transfer *t, struct address *ret, struct lkg_error *err)
 {
-        const char *server = t->identity->server;
         LKG_CLEANUP(url_cleanup) CURLU *url = lkg_must(lkg_curl.url());
 
-        ret->scheme = t->http->plain && strncasecmp(server, "http://", 7) == 0 ? "http" : "https";
-        if ((strncasecmp(server, "https://", 8) != 0 && strcmp(ret->scheme, "http") != 0) ||
-            lkg_curl.url_set(url, CURLUPART_URL, server, 0) != CURLUE_OK ||
+        ret->scheme = scheme_of(t);
+        if (!ret->scheme ||
+            lkg_curl.url_set(url, CURLUPART_URL, t->identity->server, CURLU_NON_SUPPORT_SCHEME) !=
+                    CURLUE_OK ||
+            lkg_curl.url_set(url, CURLUPART_SCHEME, ret->scheme->curls, 0) != CURLUE_OK ||
             lkg_curl.url_get(url, CURLUPART_HOST, &ret->host, 0) != CURLUE_OK ||
             lkg_curl.url_get(url, CURLUPART_PORT, &ret->port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
             lkg_curl.url_get(url, CURLUPART_PATH, &ret->path, 0) != CURLUE_OK)
@@ -97,6 +131,17 @@ static int parse_server(const struct lkg_http_transfer *t, struct address *ret, 
         if (strcmp(ret->path, "/") == 0)
                 *ret->path = '\0';
         return 0;
+}
+
+/*
+ * libcurl 7.88 fails when it is told about a connection that is there already what it will be: the second version takes it as it is.
+ * Only the connection of a socket is used again.
+ */
+static long http2_version(const struct lkg_http_transfer *t)
+{
+        bool is_there = t->http->unix_path && t->http->ended.n_connections > 0;
+
+        return is_there ? CURL_HTTP_VERSION_2_0 : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
 }
 
 /*
@@ -112,9 +157,13 @@ static int set_address(struct lkg_http_transfer *t, const struct address *a, str
 
         (void)snprintf(t->peer, sizeof(t->peer), "%s:%s", a->host, a->port);
         (void)snprintf(t->host, sizeof(t->host), "%s", name ? name : a->host);
-        lkg_buf_printf(&url, name && strchr(name, ':') ? "%s://[%s]:%s%s%s" : "%s://%s:%s%s%s", a->scheme,
-                       t->host, a->port, a->path, t->request.path);
+        lkg_buf_printf(&url, name && strchr(name, ':') ? "%s://[%s]:%s%s%s" : "%s://%s:%s%s%s",
+                       a->scheme->curls, t->host, a->port, a->path, t->request.path);
         code = lkg_curl.easy_setopt(t->easy, CURLOPT_URL, lkg_buf_text(&url));
+        if (code == CURLE_OK && a->scheme->connect_only)
+                code = lkg_curl.easy_setopt(t->easy, CURLOPT_CONNECT_ONLY, 1L);
+        if (code == CURLE_OK && a->scheme->is_http2)
+                code = lkg_curl.easy_setopt(t->easy, CURLOPT_HTTP_VERSION, http2_version(t));
         if (code != CURLE_OK || !name)
                 return check(code, err);
         (void)snprintf(real, sizeof(real), "::%s", t->peer); /* whatever host and port the URL says */
@@ -129,6 +178,16 @@ static void add_header(struct lkg_http_transfer *t, const char *text)
         t->headers = lkg_must(lkg_curl.slist_append(t->headers, text));
 }
 
+/* A line break would inject another header. */
+static int check_line(const char *name, const char *value, struct lkg_error *err)
+{
+        for (const char *p = value; *p; p++)
+                if ((unsigned char)*p < ' ' || *p == 0x7f)
+                        return lkg_error_set(err, -EINVAL, NULL,
+                                             "what is to be sent as %s has a control character.", name);
+        return 0;
+}
+
 static int add_field(struct lkg_http_transfer *t, const char *name, const char *value, struct lkg_error *err)
 {
         char *line;
@@ -136,11 +195,8 @@ static int add_field(struct lkg_http_transfer *t, const char *name, const char *
         /* For a blank value curl would send nothing: we would not be the user that the kubeconfig names. */
         if (value[strspn(value, " ")] == '\0')
                 return lkg_error_set(err, -EINVAL, NULL, "what is to be sent as %s is blank.", name);
-        /* A line break would inject another header. */
-        for (const char *p = value; *p; p++)
-                if ((unsigned char)*p < ' ' || *p == 0x7f)
-                        return lkg_error_set(err, -EINVAL, NULL,
-                                             "what is to be sent as %s has a control character.", name);
+        if (check_line(name, value, err) < 0)
+                return -EINVAL;
         line = lkg_format("%s: %s", name, value);
         add_header(t, line);
         lkg_wipe_free(line);
@@ -156,10 +212,29 @@ static int add_token(struct lkg_http_transfer *t, struct lkg_error *err)
         return r;
 }
 
+/* For curl, `NAME:` means that the field is not sent, and `NAME;` that it is empty. */
+static int add_line(struct lkg_http_transfer *t, const char *text, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *line = lkg_copy(text);
+        char *colon = strchr(line, ':');
+
+        if (!colon || colon == line)
+                return lkg_error_set(err, -EINVAL, NULL, "a header has no name.");
+        if (check_line("a header", text, err) < 0)
+                return -EINVAL;
+        if (colon[1 + strspn(colon + 1, " ")] == '\0')
+                (void)strcpy(colon, ";");
+        add_header(t, line);
+        return 0;
+}
+
 static int set_headers(struct lkg_http_transfer *t, struct lkg_error *err)
 {
-        int r = add_field(t, "Accept", "application/json", err);
+        const struct lkg_strings *more = t->request.headers;
+        int r = t->http->plain ? 0 : add_field(t, "Accept", "application/json", err);
 
+        for (size_t i = 0; r >= 0 && more && i < more->n_items; i++)
+                r = add_line(t, more->items[i], err);
         if (r >= 0 && t->identity->tls_server_name) /* else the URL says it */
                 r = add_field(t, "Host", t->peer, err);
         if (r >= 0 && t->request.content_type)
@@ -189,14 +264,27 @@ size_t lkg_http_stop(struct lkg_http_transfer *t, int error, const char *fmt, ..
         return 0;
 }
 
+static bool is_field(struct lkg_span name, const char *wanted)
+{
+        return name.size == strlen(wanted) && strncasecmp(name.data, wanted, name.size) == 0;
+}
+
 static void take_field(struct lkg_http_transfer *t, struct lkg_span line)
 {
-        static const char retry_after[] = "Retry-After";
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct lkg_span name, value;
+        const char *rest;
+        uint64_t n;
 
-        if (lkg_span_cut(line, ':', &name, &value) && name.size == strlen(retry_after) &&
-            strncasecmp(name.data, retry_after, name.size) == 0)
+        if (!lkg_span_cut(line, ':', &name, &value))
+                return;
+        if (is_field(name, "Retry-After") && !t->header_complete)
                 t->result.retry_after_ns = lkg_http_retry_after(value.data, value.size, lkg_realtime_ns());
+        if (!is_field(name, "grpc-status"))
+                return;
+        text = lkg_must(lkg_span_dup(lkg_span_trim(value)));
+        rest = lkg_digits(text, &n);
+        t->result.grpc_status = rest && !*rest && n <= INT_MAX ? (int)n : -1;
 }
 
 /* A header has ended: of a 1xx reply, or the one that counts. */
@@ -224,9 +312,9 @@ static size_t on_header(char *line, size_t one, size_t size, void *transfer)
         if (t->header_bytes > LKG_HTTP_HEADER_BYTES_MAX)
                 return lkg_http_stop(t, -EFBIG, "%s: the header of the reply is over %u bytes", t->peer,
                                      LKG_HTTP_HEADER_BYTES_MAX);
-        if (t->header_complete)
-                return size; /* trailers */
-        if (size > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
+        if (t->header_complete) {
+                take_field(t, lkg_span(line, size)); /* trailers */
+        } else if (size > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
                 t->result.retry_after_ns = 0;
         } else if (lkg_span_trim(lkg_span(line, size)).size == 0) {
                 end_header(t);
@@ -312,6 +400,13 @@ static CURLcode set_request(struct lkg_http_transfer *t)
         SET(CURLOPT_WRITEFUNCTION, on_body);
         SET(CURLOPT_WRITEDATA, t);
         SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        SET(CURLOPT_FORBID_REUSE, t->http->plain && !t->http->unix_path ? 1L : 0L); /* as a kubelet asks */
+        if (t->http->unix_path)
+                SET(CURLOPT_UNIX_SOCKET_PATH, t->http->unix_path);
+        if (t->request.on_connected) {
+                SET(CURLOPT_PREREQFUNCTION, on_connected);
+                SET(CURLOPT_PREREQDATA, t);
+        }
         SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(t->http->connect_ns / LKG_NSEC_PER_MSEC));
         SET(CURLOPT_USERAGENT, t->http->user_agent);
         if (!t->identity->disable_compression)

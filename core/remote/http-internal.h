@@ -102,6 +102,7 @@ struct lkg_http {
         size_t max_bytes, buffered_bytes; /* of the bodies of all transfers */
         uint64_t connect_ns, doubt_ns;
         bool plain;
+        const char *unix_path;                 /* borrowed */
         struct lkg_http_pool *pools, *current; /* current is one of pools, or NULL */
         TAILQ_HEAD(lkg_http_transfers, lkg_http_transfer) transfers;
         struct lkg_http_counters ended, counters; /* of ended transfers; the last answer */

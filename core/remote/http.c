@@ -406,6 +406,7 @@ struct lkg_http *lkg_http_new(const struct lkg_http_options *options)
         http->connect_ns = options->connect_ns ? options->connect_ns : LKG_HTTP_CONNECT_NS;
         http->doubt_ns = options->doubt_ns;
         http->plain = options->plain;
+        http->unix_path = options->unix_path;
         http->user_agent = lkg_copy(options->user_agent);
         http->settle = lkg_remote_timer(http->event, 0, settle, http);
         return http;
@@ -455,8 +456,10 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
         t->http = http;
         t->identity = lkg_identity_ref(identity);
         t->request = *request;
+        t->result.grpc_status = -1;
         r = lkg_http_prepare(t, err);
         t->request.path = t->request.content_type = t->request.body = NULL; /* curl has copies */
+        t->request.headers = NULL;
         if (r < 0)
                 return r;
         choose_pool(http, identity);

@@ -115,6 +115,8 @@ struct lkg_component_counts {
 
 /* What the checks of the trial say. */
 struct lkg_component_health {
+        struct lkg_probe
+                *probe; /* of its endpoint, see probes.h; freed by the engine; NULL = not asked yet */
         enum lkg_health_state state[_LKG_CHECK_MAX];
         char words[_LKG_CHECK_MAX][LKG_HEALTH_WORDS_MAX]; /* why they are not good; "" */
         /* the same when it was bad; "" = not since the start */

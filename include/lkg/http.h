@@ -239,7 +239,13 @@ struct lkg_http_options {
         const char *user_agent;
         size_t max_bytes;
         uint64_t connect_ns; /* 0 = LKG_HTTP_CONNECT_NS */
-        bool plain; /* servers with http://, too; and never a proxy: a health endpoint of this machine */
+        /*
+         * Never a proxy, and also servers with http://, with tcp:// (a connection is made, which is the answer) and with grpc://
+         * (HTTP/2 without TLS and without asking first, RFC 9113, 3.3): health endpoints, and sockets of this machine.
+         */
+        bool plain;
+        const char *
+                unix_path; /* of the socket that is connected to, whatever the server; borrowed; NULL = none */
         uint64_t doubt_ns; /* how long a stream may be silent if another one of its connections hangs */
 };
 
@@ -255,6 +261,7 @@ struct lkg_http_result {
         char words[256];         /* of an error, for people; names the server, never a credential */
         unsigned status;         /* HTTP status, 0 = none received */
         uint64_t retry_after_ns; /* 0 = not given by the server */
+        int grpc_status;         /* from the header or the trailers; -1 = not given by the server */
         const char *body;        /* NUL-terminated; NULL for a stream */
         size_t size;
 };
@@ -263,11 +270,17 @@ struct lkg_http_request {
         const char *method;       /* "GET", "POST", "PATCH" */
         const char *path;         /* "/api/v1/...?..."; comes after the identity's server */
         const char *content_type; /* NULL = no body */
+        /* more fields, "NAME: VALUE"; one replaces what would be sent under that name; NULL = none */
+        const struct lkg_strings *headers;
         const char *body;
         size_t size;
         size_t max_bytes;     /* limit of the reply; for a stream, of a reply with a status other than 200 */
         uint64_t deadline_ns; /* after the start; LKG_HTTP_CONNECT_NS of it for connecting */
         uint64_t idle_ns;     /* longest time without a byte, including the first one; 0 = no limit */
+        /*
+         * Called when there is a connection, before anything is sent. A negative result ends the request with that error. NULL = nobody
+         */
+        int (*on_connected)(void *userdata);
         /*
          * A stream: called for each piece as it arrives, at most 16 KiB; the status is 200. A negative
          * result ends the request with that error. Replies with another status have a body instead. NULL =
@@ -303,7 +316,7 @@ struct lkg_http *lkg_http_free(struct lkg_http *http);
  * flight continue.
  *
  * Return: 0; on failure nothing is called: -ELIBACC: there is no libcurl; -EINVAL: curl refuses it (an invalid URL), or a
- * credential contains a control character.
+ * credential or another field contains a control character.
  */
 int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
                    const struct lkg_http_request *request, struct lkg_http_transfer **ret,
@@ -324,6 +337,41 @@ void lkg_http_distrust(struct lkg_http_transfer *transfer);
  * before decompression, as far as curl counts them.
  */
 const struct lkg_http_counters *lkg_http_counters(struct lkg_http *http);
+
+/* ---- grpc ---- */
+
+/*
+ * Calls of gRPC with one message there and one back, over lkg_http_start() (grpc/doc/PROTOCOL-HTTP2.md), and the wire format of the
+ * messages (protobuf.dev, "Encoding"): a message is its fields, in any order, those that a reader does not know included.
+ */
+
+struct lkg_wire_field {
+        unsigned number; /* above 0 */
+        bool is_bytes; /* a text or a message, in `bytes`; else a number, in `value`; one of fixed width is not read: 0 */
+        uint64_t value;        /* of a signed one: as two's complement */
+        struct lkg_span bytes; /* borrowed from the message */
+};
+
+/**
+ * lkg_wire_next() - take the first field from @rest, which is the whole message at first.
+ * Return: 1; 0: there is none left; -EBADMSG: it is cut, or no message.
+ */
+int lkg_wire_next(struct lkg_span *rest, struct lkg_wire_field *ret);
+/** lkg_wire_put() - append field @number: a text, or a message. */
+void lkg_wire_put(struct lkg_buf *message, unsigned number, const char *data, size_t size);
+
+/**
+ * lkg_grpc_request() - make @ret the call of @method, "/package.Service/Method"; limits and callbacks are the caller's.
+ * @frame: becomes its body; must live until lkg_http_start()
+ */
+void lkg_grpc_request(const char *method, const struct lkg_buf *message, struct lkg_buf *frame,
+                      struct lkg_http_request *ret);
+/**
+ * lkg_grpc_answer() - the message of a reply, borrowed from it.
+ * Return: 0; an error of @result; -EPROTO: another status than OK; -EBADMSG: it is none of gRPC. @err: what the server does, no
+ * content of the answer
+ */
+int lkg_grpc_answer(const struct lkg_http_result *result, struct lkg_span *ret, struct lkg_error *err);
 
 /* ---- exec-plugin ---- */
 
