@@ -514,7 +514,7 @@ void lkg_pods_learn(struct lkg_component *c)
                 struct lkg_pod *pod = &c->pods->items[i];
                 const struct lkg_value *text = lkg_pods_text(good, pod->file);
 
-                pod->facts.is_good = text && is_same(text, pod);
+                pod->facts.is_good = !good || (text && is_same(text, pod)); /* a node's first set is good */
                 pod->facts.is_bad = is_file_bad(c, pod->file);
         }
 }
@@ -536,10 +536,8 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, lkg_pods_tell_fn *t
         struct lkg_error err = { 0 };
         int r = 0;
 
-        lkg_pods_follow(c);
         if (!c->dynamic || !c->active)
                 return;
-        lkg_pods_learn(c);
         trials = lkg_must(calloc(pods->n_items + 1, sizeof(*trials)));
         decided = lkg_must(calloc(pods->n_items + 1, sizeof(*decided)));
         for (size_t i = 0; i < pods->n_items; i++)

@@ -56,20 +56,49 @@ static int find_condemned(const struct lkg_component *c, const struct lkg_bad *m
 
 /* ---- the comparison ---- */
 
+/* The name of an item by which its list is a map: containers, volumes, ports, variables. NULL = it has none, or another has it. */
+static const char *name_of(const struct lkg_value *item, const struct lkg_value *map)
+{
+        const char *name = lkg_value_type(item) == LKG_MAP ? lkg_map_get_string(item, "name") : NULL;
+
+        return name && !lkg_map_get(map, name) ? name : NULL;
+}
+
+/* @value with lists of what has names as maps, so that the field of one container is told from the rest. One reference. */
+static struct lkg_value *by_name(const struct lkg_value *value)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+        enum lkg_type type = lkg_value_type(value);
+
+        if (type != LKG_MAP && type != LKG_LIST)
+                return lkg_value_ref((struct lkg_value *)value);
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);) {
+                const char *name = type == LKG_MAP ? m.key.data : name_of(m.value, map);
+
+                if (!name)
+                        return lkg_value_ref((struct lkg_value *)value);
+                (void)lkg_map_set(map, name, strlen(name), by_name(m.value));
+        }
+        return LKG_STEAL(map);
+}
+
 /* Of a set of static pods, the document that @mark is about: a map with its file, or with nothing. Takes over @set. */
 static struct lkg_value *pod_of(struct lkg_value *set, const struct lkg_bad *mark)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *docs = NULL;
         const char *file = mark->source.uid;
-        struct lkg_value *texts = lkg_pods_texts(set), *one, *doc;
+        const struct lkg_value *texts = lkg_pods_texts(set), *text = lkg_pods_text(texts, file);
+        struct lkg_value *one, *doc = NULL;
+        struct lkg_source *source;
 
         if (!texts)
                 return set;
-        docs = lkg_pods_documents(texts);
-        doc = lkg_map_get(docs, file);
         one = lkg_value_new_map(NULL, 0, 0);
+        source = lkg_source_new("manifest", file);
+        doc = text ? lkg_pods_document(source, text) : NULL;
         if (doc)
-                (void)lkg_map_set(one, file, strlen(file), lkg_value_ref(doc));
+                (void)lkg_map_set(one, file, strlen(file), by_name(doc));
+        lkg_value_unref(doc);
+        lkg_source_unref(source);
         lkg_value_unref(set);
         return one;
 }
@@ -101,6 +130,20 @@ static const struct lkg_schema *schema_of(const struct lkg_component *c, const s
         return schema;
 }
 
+/* Of a pod all names are fields, or names of containers and the like. */
+static void name_fields(struct lkg_value *suspects, const char *file)
+{
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_map_get(suspects, "fields"), &m);) {
+                const char *pointer = lkg_map_get_string(m.value, "pointer");
+                size_t n = strlen(file) + 2;
+
+                if (pointer && strlen(pointer) > n)
+                        (void)lkg_map_set(
+                                m.value, "field", 5,
+                                lkg_value_new_string(pointer + n, strlen(pointer + n), NULL, 0, 0));
+        }
+}
+
 /* Return: 0, see @ret; 1: @ret_why. */
 static int compare(const struct lkg_component *c, const struct lkg_bad *mark, struct lkg_generation *good,
                    struct lkg_generation *condemned, struct lkg_value **ret, const char **ret_why)
@@ -116,6 +159,8 @@ static int compare(const struct lkg_component *c, const struct lkg_bad *mark, st
         if (r < 0)
                 return 1;
         *ret = lkg_suspects_find(schema_of(c, after), &a, &b, /* whole= */ false);
+        if (c->pods)
+                name_fields(*ret, mark->source.uid);
         return 0;
 }
 

@@ -399,6 +399,11 @@ static void tell_of_pod(void *userdata, const struct lkg_component *c, bool warn
 
 void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c)
 {
+        struct lkg_component *kubelet = lkg_engine_kubelet(e);
+
+        lkg_pods_follow(c);
+        lkg_pods_learn(c);
+        lkg_pod_checks_update(e->pod_checks, c, &e->containers, kubelet ? lkg_health_endpoint(kubelet) : "");
         lkg_pods_step(c, lkg_boottime_ns(), tell_of_pod, e);
 }
 

@@ -98,6 +98,8 @@ struct lkg_engine {
         struct lkg_admission admission; /* for remote objects */
         struct lkg_places *places;      /* of the reference */
         struct lkg_probes *probes;      /* health endpoints */
+        struct lkg_pod_checks *pod_checks;
+        struct lkg_containers containers; /* as the runtime said last; none if it does not */
         struct lkg_engine_reports reports;
         bool started, orphan;
         struct lkg_engine_clock clock;
@@ -132,6 +134,8 @@ void lkg_engine_persist_soon(struct lkg_engine *e);
 void lkg_engine_persist(struct lkg_engine *e);
 
 /* snapshot.c: used by all parts; what is known now */
+/** lkg_engine_kubelet() - the component that has the document of a kubelet; NULL = none has been judged yet. */
+struct lkg_component *lkg_engine_kubelet(const struct lkg_engine *e);
 /** lkg_engine_save_record() - save @record durably as that of @c. Return: 0 or -errno, already logged. */
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);

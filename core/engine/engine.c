@@ -114,13 +114,10 @@ static bool update_watches(struct lkg_engine *e)
 /* What the kubelet's layers name, if they are served; relative to the source directory, if it is in it. NULL = nothing. */
 static const char *named_by_kubelet(const struct lkg_engine *e)
 {
-        const struct lkg_candidate *candidate = NULL;
+        const struct lkg_component *kubelet = lkg_engine_kubelet(e);
+        const struct lkg_candidate *candidate = kubelet ? kubelet->candidate : NULL;
         const char *path, *below = NULL;
 
-        for (size_t i = 0; i < e->n_components && !candidate; i++)
-                if (e->components[i].candidate && e->components[i].candidate->schema &&
-                    lkg_schema_is_kubelet(e->components[i].candidate->schema))
-                        candidate = e->components[i].candidate;
         path = candidate && candidate->state == LKG_CANDIDATE_VALID && candidate->merged
                        ? lkg_map_get_string(candidate->merged, "staticPodPath")
                        : NULL;
@@ -292,6 +289,8 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_ser
         u->changed = c->active != u->active;
         if (u->changed)
                 lkg_component_prune_history(c);
+        if (u->changed && c->pods) /* the trials of those that are new begin */
+                lkg_engine_tick_pods(e, c);
         lkg_component_note_served(c);
         lkg_engine_prepare_remote(e, c);
         lkg_component_note(c);
@@ -320,8 +319,6 @@ static void announce(struct lkg_engine *e, struct lkg_component *c, bool is_new)
         c->due.fallback = c->due.record = true;
         c->process.served_ns = lkg_boottime_ns();
         lkg_engine_consume(e, c);
-        if (c->pods) /* the trials of those that are new begin */
-                lkg_engine_tick_pods(e, c);
         if (!c->active)
                 lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file,
                         c->condition.reason);

@@ -112,6 +112,7 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0) {
                 lkg_engine_new_places(e);
                 e->probes = lkg_probes_new(e->event, lkg_engine_on_health, e);
+                e->pod_checks = lkg_pod_checks_new(e->probes);
                 r = lkg_engine_open_store(e, err);
         }
         if (r >= 0) {
@@ -203,6 +204,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         lkg_server_deinit(&e->server);
         e->claims = lkg_claims_close(e->claims);
         free_components(e->components, e->n_components);
+        e->pod_checks = lkg_pod_checks_free(e->pod_checks);
         e->probes = lkg_probes_free(e->probes);
         lkg_engine_close_poison(e);
         if (e->store.lock_fd >= 0)

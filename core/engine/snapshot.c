@@ -51,6 +51,17 @@ void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c)
 
 /* Shared by the parts of the engine. These functions call none of the parts. */
 
+struct lkg_component *lkg_engine_kubelet(const struct lkg_engine *e)
+{
+        for (size_t i = 0; i < e->n_components; i++) {
+                const struct lkg_candidate *candidate = e->components[i].candidate;
+
+                if (candidate && candidate->schema && lkg_schema_is_kubelet(candidate->schema))
+                        return &e->components[i];
+        }
+        return NULL;
+}
+
 void lkg_engine_mark_findings(struct lkg_engine *e)
 {
         lkg_report_deinit(&e->reports.shown);

@@ -104,6 +104,11 @@ static const char *find_endpoint(const struct lkg_config_component *k, const str
         return "";
 }
 
+static bool is_auto(const struct lkg_component *c)
+{
+        return c->dynamic && strcmp(c->config->health.http.url, "auto") == 0;
+}
+
 /* The document on trial may move the endpoint: it is asked where it is now. */
 static const char *url_of_document(struct lkg_component *c)
 {
@@ -118,14 +123,14 @@ static const char *url_of_document(struct lkg_component *c)
         c->health.remote = remote;
         *c->health.url = '\0';
         c->health.off = effective ? find_endpoint(c->config, effective, c->health.url) : "";
-        if (*c->health.off)
+        if (*c->health.off && is_auto(c))
                 lkg_log(LOG_WARNING, &fields, "trial.health.http.url auto: %s", c->health.off);
         return c->health.url;
 }
 
-static bool is_auto(const struct lkg_component *c)
+const char *lkg_health_endpoint(struct lkg_component *c)
 {
-        return c->dynamic && strcmp(c->config->health.http.url, "auto") == 0;
+        return *c->config->health.http.url && !is_auto(c) ? c->config->health.http.url : url_of_document(c);
 }
 
 static const char *endpoint(struct lkg_component *c)

@@ -253,10 +253,12 @@ static void add_rest(struct builder *b, const struct lkg_component *c)
 {
         const struct lkg_bad_list *list = c->dynamic ? &c->dynamic->bad : NULL;
         struct lkg_entry mark = { .type = LKG_ENTRY_RENDERED, .mode = 0644, .component = c->index };
+        struct lkg_entry secret =
+                entry_of(b, c, /* document= */ true); /* no field says what is secret in a pod */
         struct lkg_entry control = { .type = LKG_ENTRY_CONTROL, .mode = 0200, .component = c->index };
 
         for (size_t i = 0; list && i < list->n_items; i++)
-                add(b, mark, "bad/%s/%s", c->config->name, list->items[i].id);
+                add(b, c->pods ? secret : mark, "bad/%s/%s", c->config->name, list->items[i].id);
         for (size_t i = 0; i < lkg_n_commands; i++) {
                 control.command = lkg_commands[i].name;
                 add(b, control, "control/%s/%s", c->config->name, control.command);

@@ -101,6 +101,17 @@ static size_t put_place(struct lkg_value *map, const char *origin, const char *s
         return size + put_position(map, line, strcspn(line, "\t\n"));
 }
 
+/* Of a value that no line of `origin` stands for. */
+static size_t put_own_place(struct lkg_value *map, const struct lkg_value *value)
+{
+        const struct lkg_where where = lkg_where_of(value);
+
+        if (!where.file || !where.line)
+                return 0;
+        put_number(map, "line", where.line);
+        return put_word(map, "file", where.file);
+}
+
 /* The place of a field that is gone is where the last known good had it. */
 static struct lkg_value *describe(const struct lkg_field_change *change,
                                   const struct lkg_suspects_side *good,
@@ -108,6 +119,7 @@ static struct lkg_value *describe(const struct lkg_field_change *change,
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+        size_t n;
 
         lkg_pointer_text(change->pointer, &shown);
         *size += put_word(map, "pointer", lkg_buf_text(&shown));
@@ -116,7 +128,8 @@ static struct lkg_value *describe(const struct lkg_field_change *change,
                 *size += put_word(map, "danger", lkg_danger_name(change->danger));
                 *size += put_word(map, "changeClass", lkg_change_class_name(change->change_class));
         }
-        *size += put_place(map, change->after ? condemned->origin : good->origin, lkg_buf_text(&shown));
+        n = put_place(map, change->after ? condemned->origin : good->origin, lkg_buf_text(&shown));
+        *size += n ? n : put_own_place(map, change->after ? change->after : change->before);
         *size += put_value(map, "old", change->pointer, change->before);
         *size += put_value(map, "new", change->pointer, change->after);
         return map;

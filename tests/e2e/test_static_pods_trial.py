@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import threading
 
 import pytest
@@ -108,7 +109,10 @@ def test_what_does_not_answer_well_goes_back(endpoint):
         assert name.startswith("etcd.yaml@") and len(name) == len("etcd.yaml@") + 12
         mark = json.loads(mount.read("bad/static-pods", name))
         assert "not healthy: etcd: livenessProbe: the health endpoint answers with status 500" in mark["reason"]
-        assert [s["field"] for s in mark["suspects"]["fields"]] == ["/etcd.yaml/spec/containers"] or mark["suspects"]
+        suspect, = mark["suspects"]["fields"]
+        assert suspect["field"] == "spec/containers/etcd/image" and (suspect["old"], suspect["new"]) == ('"etcd:1"', '"etcd:2"')
+        assert suspect["file"] == "etcd.yaml" and suspect["line"] == 11
+        assert stat.S_IMODE(os.stat(mount.path("bad/static-pods", name)).st_mode) == 0o600, "it has values of a manifest"
         word, text = mount.condition("static-pods")
         assert word == "False" and "not healthy" in text
         assert "LKG2044" in findings(mount)

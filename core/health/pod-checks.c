@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does a static pod answer? Asks the probes that its manifest names, as the kubelet does, of pods that are on trial; and takes from what
+ * the container runtime says their addresses and restarts.
+ *
+ * Source of the defaults: pkg/apis/core/v1/defaults.go (SetDefaults_Probe), pkg/kubelet/prober/prober.go.
+ */
+#include <unistd.h>
+
+#include <lkg/documents.h>
+#include <lkg/probes.h>
+
+#define PROBES_MAX   64u /* of a pod */
+#define FAILURES_MAX 3u  /* of a startup probe, which may have many more before the pod is there */
+#define LOOPBACK     "127.0.0.1"
+#define KUBELET_NS   (10 * LKG_NSEC_PER_SEC) /* between two questions to the kubelet during a trial */
+
+/* One question of a manifest; what several probes ask is asked once. */
+struct question {
+        char *url, *what; /* "kube-apiserver: readinessProbe" */
+        struct lkg_strings headers;
+        struct lkg_probe *probe;
+        uint64_t interval_ns, timeout_ns;
+        unsigned threshold;
+};
+
+struct asked {
+        char *file;
+        char sha256[LKG_SHA256_HEX];
+        char ip[46];
+        struct question *items;
+        size_t n;
+        bool wanted;
+};
+
+struct lkg_pod_checks {
+        struct lkg_probes *probes; /* borrowed */
+        struct lkg_probe *kubelet;
+        bool kubelet_was_good;
+        struct asked *pods;
+        size_t n;
+};
+
+/* ---- what a manifest asks for ---- */
+
+static const struct lkg_value *map_in(const struct lkg_value *map, const char *name)
+{
+        const struct lkg_value *value =
+                map && lkg_value_type(map) == LKG_MAP ? lkg_map_get(map, name) : NULL;
+
+        return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
+}
+
+static const char *text_in(const struct lkg_value *map, const char *name, const char *otherwise)
+{
+        const struct lkg_value *value = lkg_map_get(map, name);
+        bool is_text = value && (lkg_value_type(value) == LKG_STRING || lkg_value_type(value) == LKG_NUMBER);
+        const char *text = is_text ? lkg_value_text(value, NULL) : "";
+
+        return *text ? text : otherwise;
+}
+
+static unsigned number_in(const struct lkg_value *map, const char *name, unsigned otherwise)
+{
+        uint64_t n;
+        const char *rest = lkg_digits(text_in(map, name, ""), &n);
+
+        return rest && !*rest && n > 0 && n <= 86400 ? (unsigned)n : otherwise;
+}
+
+/* A name stands for a port of the container. */
+static const char *port_of(const struct lkg_value *container, const struct lkg_value *handler)
+{
+        const char *port = text_in(handler, "port", "");
+        const struct lkg_value *ports = lkg_map_get(container, "ports");
+
+        if (strspn(port, "0123456789") == strlen(port) || !ports)
+                return port;
+        for (struct lkg_member m = { 0 }; lkg_value_next(ports, &m);)
+                if (lkg_value_type(m.value) == LKG_MAP && strcmp(text_in(m.value, "name", ""), port) == 0)
+                        return text_in(m.value, "containerPort", "");
+        return "";
+}
+
+static void add_headers(struct question *q, const struct lkg_value *http)
+{
+        const struct lkg_value *headers = lkg_map_get(http, "httpHeaders");
+
+        for (struct lkg_member m = { 0 }; headers && lkg_value_next(headers, &m);) {
+                LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+                if (lkg_value_type(m.value) != LKG_MAP)
+                        continue;
+                text = lkg_format("%s: %s", text_in(m.value, "name", ""), text_in(m.value, "value", ""));
+                lkg_need(lkg_strings_add(&q->headers, text, strlen(text)));
+        }
+}
+
+/* Return: the URL of what @probe asks; NULL: it executes a program, or it cannot be asked. */
+static char *url_of(const struct lkg_value *container, const struct lkg_value *probe, const char *ip,
+                    const struct lkg_value **ret_http)
+{
+        const struct lkg_value *http = map_in(probe, "httpGet"), *tcp = map_in(probe, "tcpSocket");
+        const struct lkg_value *grpc = map_in(probe, "grpc"), *handler = http ? http : tcp ? tcp : grpc;
+        const char *host = handler && !grpc ? text_in(handler, "host", ip) : ip, *port, *path;
+        bool six = strchr(host, ':') != NULL;
+
+        *ret_http = http;
+        port = handler ? port_of(container, handler) : "";
+        if (!*host || !*port)
+                return NULL;
+        path = http ? text_in(http, "path", "/") : grpc ? text_in(grpc, "service", "") : "";
+        return lkg_format("%s://%s%s%s:%s%s%s",
+                          !http ? (tcp ? "tcp" : "grpc")
+                          : strcasecmp(text_in(http, "scheme", "HTTP"), "HTTPS") == 0 ? "https"
+                                                                                      : "http",
+                          six ? "[" : "", host, six ? "]" : "", port, tcp || *path == '/' ? "" : "/", path);
+}
+
+static bool is_asked(const struct asked *pod, const struct question *q)
+{
+        for (size_t i = 0; i < pod->n; i++)
+                if (strcmp(pod->items[i].url, q->url) == 0 &&
+                    lkg_strings_equal(&pod->items[i].headers, &q->headers))
+                        return true;
+        return false;
+}
+
+static void question_deinit(struct question *q)
+{
+        lkg_probe_free(q->probe);
+        free(q->url);
+        free(q->what);
+        lkg_strings_deinit(&q->headers);
+}
+
+static void add_probe(struct asked *pod, const struct lkg_value *container, const char *name)
+{
+        const struct lkg_value *probe = map_in(container, name), *http;
+        struct question q = { 0 };
+
+        q.url = probe && pod->n < PROBES_MAX ? url_of(container, probe, pod->ip, &http) : NULL;
+        if (!q.url)
+                return;
+        if (http)
+                add_headers(&q, http);
+        q.what = lkg_format("%s: %s", text_in(container, "name", ""), name);
+        q.interval_ns = number_in(probe, "periodSeconds", 10) * LKG_NSEC_PER_SEC;
+        q.timeout_ns = number_in(probe, "timeoutSeconds", 1) * LKG_NSEC_PER_SEC;
+        q.threshold = number_in(probe, "failureThreshold", FAILURES_MAX);
+        q.threshold = q.threshold < FAILURES_MAX ? q.threshold : FAILURES_MAX;
+        if (is_asked(pod, &q)) {
+                question_deinit(&q);
+                return;
+        }
+        lkg_need(LKG_GROW(pod->items, pod->n));
+        pod->items[pod->n++] = q;
+}
+
+/* Of init containers only those that stay have probes. */
+static void add_probes(struct asked *pod, const struct lkg_value *doc)
+{
+        static const char *const lists[] = { "containers", "initContainers" };
+        static const char *const names[] = { "startupProbe", "readinessProbe", "livenessProbe" };
+        const struct lkg_value *spec = map_in(doc, "spec");
+
+        for (size_t i = 0; spec && i < LKG_ARRAY_SIZE(lists); i++) {
+                const struct lkg_value *list = lkg_map_get(spec, lists[i]);
+
+                for (struct lkg_member m = { 0 }; list && lkg_value_next(list, &m);)
+                        for (size_t k = 0; lkg_value_type(m.value) == LKG_MAP && k < LKG_ARRAY_SIZE(names);
+                             k++)
+                                add_probe(pod, m.value, names[k]);
+        }
+}
+
+/* ---- what the container runtime says ---- */
+
+static bool is_of_pod(const struct lkg_container *container, const struct lkg_value *doc, const char *node)
+{
+        const struct lkg_value *metadata = map_in(doc, "metadata");
+        char name[600];
+
+        if (!metadata || strcmp(container->ns, text_in(metadata, "namespace", "default")) != 0)
+                return false;
+        (void)snprintf(name, sizeof(name), "%s-%s", text_in(metadata, "name", ""), node);
+        return strcmp(container->pod, name) == 0;
+}
+
+/* @since_ns: wall time of the change: a pod from before it says nothing about it. Return: is the pod known? */
+static bool look_up(const struct lkg_containers *containers, const struct lkg_value *doc, const char *node,
+                    uint64_t since_ns, char ret_ip[static 46], unsigned *ret_restarts)
+{
+        bool found = false;
+
+        *ret_ip = '\0';
+        *ret_restarts = 0;
+        for (size_t i = 0; i < containers->n; i++) {
+                const struct lkg_container *container = &containers->items[i];
+
+                if (!is_of_pod(container, doc, node))
+                        continue;
+                found = true;
+                (void)snprintf(ret_ip, 46, "%s", container->ip);
+                if (container->sandbox_ns >= since_ns && container->restarts > *ret_restarts)
+                        *ret_restarts = (unsigned)lkg_earlier(container->restarts, UINT_MAX);
+        }
+        return found;
+}
+
+static bool is_on_host(const struct lkg_value *doc)
+{
+        const struct lkg_value *spec = map_in(doc, "spec");
+        const struct lkg_value *host = spec ? lkg_map_get(spec, "hostNetwork") : NULL;
+
+        return host && lkg_value_type(host) == LKG_BOOL && lkg_value_bool(host);
+}
+
+/* ---- asking ---- */
+
+static void forget(struct asked *pod)
+{
+        for (size_t i = 0; i < pod->n; i++)
+                question_deinit(&pod->items[i]);
+        free(pod->items);
+        free(pod->file);
+}
+
+static struct asked *find(struct lkg_pod_checks *checks, const struct lkg_pod *pod, const char *ip)
+{
+        struct asked *asked;
+
+        for (size_t i = 0; i < checks->n; i++)
+                if (strcmp(checks->pods[i].file, pod->file) == 0 &&
+                    strcmp(checks->pods[i].sha256, pod->sha256) == 0 && strcmp(checks->pods[i].ip, ip) == 0)
+                        return &checks->pods[i];
+        lkg_need(LKG_GROW(checks->pods, checks->n));
+        asked = &checks->pods[checks->n++];
+        *asked = (struct asked){ .file = lkg_copy(pod->file) };
+        memcpy(asked->sha256, pod->sha256, sizeof(asked->sha256));
+        (void)snprintf(asked->ip, sizeof(asked->ip), "%s", ip);
+        add_probes(asked, pod->doc);
+        return asked;
+}
+
+/* Often enough for what is to be decided, and not more often than the manifest says. */
+static void ask(struct lkg_pod_checks *checks, struct asked *pod, uint64_t stable_ns)
+{
+        for (size_t i = 0; i < pod->n; i++) {
+                struct question *q = &pod->items[i];
+                const struct lkg_probe_config config = {
+                        .url = q->url,
+                        .headers = &q->headers,
+                        .interval_ns =
+                                lkg_later(LKG_NSEC_PER_SEC, lkg_earlier(q->interval_ns, stable_ns / 4)),
+                        .timeout_ns = q->timeout_ns,
+                        .failure_threshold = q->threshold,
+                };
+
+                if (!q->probe)
+                        q->probe = lkg_probe_new(checks->probes);
+                lkg_probe_ask(q->probe, &config);
+        }
+        pod->wanted = true;
+}
+
+/* The latest of the times since when each has been good; what is wrong with the first that is not. */
+static void hear(const struct asked *asked, struct lkg_pod *pod)
+{
+        char words[LKG_HEALTH_WORDS_MAX];
+
+        pod->facts.answers_ns = 0;
+        *pod->words = '\0';
+        for (size_t i = 0; i < asked->n; i++) {
+                uint64_t good_ns = lkg_probe_good_ns(asked->items[i].probe);
+
+                if (!good_ns) {
+                        (void)lkg_probe_health(asked->items[i].probe, words);
+                        (void)snprintf(pod->words, sizeof(pod->words), "%.60s: %.60s", asked->items[i].what,
+                                       words);
+                        pod->facts.answers_ns = 0;
+                        return;
+                }
+                pod->facts.answers_ns = lkg_later(pod->facts.answers_ns, good_ns);
+        }
+}
+
+static void check(struct lkg_pod_checks *checks, struct lkg_pod *pod,
+                  const struct lkg_containers *containers, const char *node, uint64_t stable_ns)
+{
+        uint64_t now = lkg_boottime_ns();
+        uint64_t since = pod->trial.since_ns ? lkg_realtime_ns() - (now - pod->trial.since_ns) : UINT64_MAX;
+        struct asked *asked;
+        char ip[46];
+
+        (void)look_up(containers, pod->doc, node, since, ip, &pod->facts.restarts);
+        if (is_on_host(pod->doc))
+                (void)strcpy(ip, LOOPBACK);
+        asked = find(checks, pod, ip);
+        pod->facts.can_ask = asked->n > 0;
+        if (!pod->facts.can_ask) {
+                (void)snprintf(pod->words, sizeof(pod->words), "%s",
+                               *ip ? "it names no probe that can be asked"
+                                   : "its address is not known: the container runtime does not say it");
+                return;
+        }
+        ask(checks, asked, stable_ns);
+        hear(asked, pod);
+}
+
+/* Asked also while nothing is on trial: one that never answered says nothing. Return: is it down? */
+static bool ask_kubelet(struct lkg_pod_checks *checks, const char *url)
+{
+        const struct lkg_probe_config config = {
+                .url = url,
+                .interval_ns = checks->n > 0 ? KUBELET_NS : LKG_HEALTH_IDLE_NS,
+                .timeout_ns = LKG_NSEC_PER_SEC,
+                .failure_threshold = FAILURES_MAX,
+        };
+        char words[LKG_HEALTH_WORDS_MAX];
+        enum lkg_health_state health;
+
+        if (!checks->kubelet)
+                checks->kubelet = lkg_probe_new(checks->probes);
+        lkg_probe_ask(checks->kubelet, &config);
+        health = lkg_probe_health(checks->kubelet, words);
+        checks->kubelet_was_good = *url && (checks->kubelet_was_good || health == LKG_HEALTH_GOOD);
+        return checks->kubelet_was_good && health == LKG_HEALTH_BAD;
+}
+
+void lkg_pod_checks_update(struct lkg_pod_checks *checks, struct lkg_component *c,
+                           const struct lkg_containers *containers, const char *kubelet_url)
+{
+        const struct lkg_pod_rules rules = lkg_pods_rules(c);
+        const char *configured = c->env->config->remote.node_name;
+        char node[HOST_NAME_MAX + 1] = "";
+        bool down = ask_kubelet(checks, kubelet_url);
+        size_t n = 0;
+
+        (void)gethostname(node, sizeof(node) - 1);
+        for (char *p = node; *p; p++)
+                if (*p >= 'A' && *p <= 'Z')
+                        *p = (char)(*p - 'A' + 'a');
+        for (size_t i = 0; i < checks->n; i++)
+                checks->pods[i].wanted = false;
+        for (size_t i = 0; rules.duration_ns && i < c->pods->n_items; i++)
+                if (lkg_pod_is_asked(&c->pods->items[i])) {
+                        c->pods->items[i].facts.kubelet_down = down;
+                        check(checks, &c->pods->items[i], containers, *configured ? configured : node,
+                              rules.stable_for_ns);
+                }
+        for (size_t i = 0; i < checks->n; i++) {
+                if (checks->pods[i].wanted)
+                        checks->pods[n++] = checks->pods[i];
+                else
+                        forget(&checks->pods[i]);
+        }
+        checks->n = n;
+}
+
+bool lkg_pod_checks_active(const struct lkg_pod_checks *checks)
+{
+        return checks->n > 0;
+}
+
+struct lkg_pod_checks *lkg_pod_checks_new(struct lkg_probes *probes)
+{
+        struct lkg_pod_checks *checks = lkg_must(calloc(1, sizeof(*checks)));
+
+        checks->probes = probes;
+        return checks;
+}
+
+struct lkg_pod_checks *lkg_pod_checks_free(struct lkg_pod_checks *checks)
+{
+        if (!checks)
+                return NULL;
+        for (size_t i = 0; i < checks->n; i++)
+                forget(&checks->pods[i]);
+        lkg_probe_free(checks->kubelet);
+        free(checks->pods);
+        free(checks);
+        return NULL;
+}
