@@ -286,6 +286,21 @@ static void check_health(const struct checker *c, size_t i)
                 refuse_field(c, i, "trial.health.http.timeout", 3010, "want 100ms to 1m");
 }
 
+static void check_runtime(const struct checker *c, size_t i)
+{
+        const char *endpoint = c->config->components[i].runtime_endpoint;
+        const char *path = endpoint + strlen(LKG_RUNTIME_SCHEME);
+        char quoted[5 * 64 + 8];
+
+        if (!*endpoint || strcmp(endpoint, "auto") == 0)
+                return;
+        if (strncmp(endpoint, LKG_RUNTIME_SCHEME "/", strlen(LKG_RUNTIME_SCHEME "/")) != 0 ||
+            strlen(path) >= LKG_RUNTIME_PATH_MAX)
+                refuse_field(c, i, "runtimeEndpoint", 3021,
+                             "%s: want auto, nothing, or a path like unix:///run/containerd/containerd.sock",
+                             lkg_quote(endpoint, strlen(endpoint), quoted));
+}
+
 /* `namespace/name`, either part may be `*` or end in one. */
 static bool source_pattern_ok(const char *text)
 {
@@ -403,5 +418,6 @@ void lkg_config_check(const struct lkg_config *config, const struct lkg_value *d
                 check_restart(&c, i);
                 check_guard(&c, i);
                 check_health(&c, i);
+                check_runtime(&c, i);
         }
 }

@@ -376,6 +376,7 @@ static void put_component(struct lkg_buf *buf, const struct lkg_config_component
         put_texts(buf, "component_restart_argv", &c->restart.hook);
         put_ms(buf, "component_restart_min_interval_ms", c->restart.min_interval_ns);
         put_number(buf, "component_restart_max_per_hour", c->restart.max_per_hour);
+        put_text(buf, "component_runtime_endpoint", c->runtime_endpoint);
 }
 
 void lkg_config_to_settings(const struct lkg_config *config, struct lkg_buf *buf)

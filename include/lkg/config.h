@@ -83,6 +83,7 @@ struct lkg_config_component {
         struct lkg_config_health health;
         int base_writes;         /* enum lkg_base_writes */
         uint64_t schema_release; /* 136 is 1.36; 0 = auto */
+        char *runtime_endpoint;  /* auto, or unix:///path; "" = none */
 };
 
 struct lkg_config_remote {

@@ -7,6 +7,7 @@
 #include <lkg/base.h>
 #include <lkg/component.h>
 #include <lkg/places.h>
+#include <lkg/process.h>
 #include <lkg/trial.h>
 
 /*
@@ -68,3 +69,51 @@ uint64_t lkg_probe_good_ns(const struct lkg_probe *probe);
  * Return: true: an answer has changed (LKG_EVENT_HEALTH).
  */
 bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, struct lkg_component *c);
+
+/* ---- containers ---- */
+
+/*
+ * The containers of static pods, as the container runtime says: the node's pods without a credential for the API server. The engine may
+ * not talk to a socket of root; it asks lkgfsd (LKG_MSG_CONTAINERS), which runs `lkgfs-engine --containers`.
+ *
+ * A static pod is one that the kubelet has from a file (annotation kubernetes.io/config.source of its sandbox). Of several sandboxes of
+ * a pod only the newest counts, and of the containers of one name in it the newest.
+ */
+
+/* as in the CRI */
+enum lkg_container_state {
+        LKG_CONTAINER_CREATED,
+        LKG_CONTAINER_RUNNING,
+        LKG_CONTAINER_EXITED,
+        LKG_CONTAINER_UNKNOWN,
+};
+
+struct lkg_container {
+        char ns[64], pod[254], uid[64];
+        char ip[46];         /* of the pod; "" = it has none of its own: that of the host */
+        uint64_t sandbox_ns; /* wall time at which its sandbox was created */
+        char name[64];
+        uint64_t state;      /* enum lkg_container_state */
+        uint64_t restarts;   /* by the kubelet's count (annotation io.kubernetes.container.restartCount) */
+        uint64_t created_ns; /* wall time */
+};
+
+struct lkg_containers {
+        struct lkg_container *items;
+        size_t n, allocated;
+};
+
+/**
+ * lkg_containers_print() - ask the runtime at the socket @path, and print a line of JSON for each container; or one line why not. For a
+ * process of its own: it is confined for good as soon as it is connected, as user @account (all 0: it stays who it is).
+ * Return: exit code: 0; 74: the runtime does not answer, or nonsense.
+ */
+int lkg_containers_print(const char *path, const struct lkg_account *account);
+
+/**
+ * lkg_containers_read() - what it printed, from the private runtime directory, after lkgfsd has answered LKG_MSG_CONTAINERS with 0.
+ * @ret: in no order; lkg_containers_deinit()
+ * Return: 0; -ENOENT: never asked; -EBADMSG; another -errno.
+ */
+int lkg_containers_read(int runtime_fd, struct lkg_containers *ret, struct lkg_error *err);
+void lkg_containers_deinit(struct lkg_containers *containers);
