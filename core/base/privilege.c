@@ -314,10 +314,17 @@ static int become(const struct lkg_account *account, const int *capabilities, st
 
 int lkg_sandbox_become(const struct lkg_account *account, struct lkg_error *err)
 {
-        int r = become(account, reading, err);
+        const pid_t parent = getppid();
+        int ends_with_parent = 0, r;
 
+        (void)prctl(PR_GET_PDEATHSIG, &ends_with_parent, 0, 0, 0);
+        r = become(account, reading, err);
         if (r < 0)
                 return r;
+        /* A change of the user has ended that: prctl(2). */
+        if (ends_with_parent &&
+            (prctl(PR_SET_PDEATHSIG, ends_with_parent, 0, 0, 0) < 0 || getppid() != parent))
+                return lkg_error_set(err, -ECHILD, NULL, "the process that started this one has ended");
         lkg_trust_root_alone();
         /* Changing the user makes the process dumpable again if fs.suid_dumpable says so: proc(5). */
         return lkg_sandbox_hide_memory(err);

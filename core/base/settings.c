@@ -48,6 +48,7 @@ static const struct setting_row component_rows[] = {
         { "component_restart_argv", LIST, C(restart_argv), C(n_restart_argv) },
         { "component_restart_min_interval_ms", NUMBER, C(restart_min_interval_ms), .number = 60000 },
         { "component_restart_max_per_hour", NUMBER, C(restart_max_per_hour), .number = 6 },
+        { "component_runtime_endpoint", TEXT, C(runtime_endpoint) },
         { NULL },
 };
 

@@ -113,6 +113,8 @@ static void on_supervisor(struct lkg_engine *e, const struct lkg_message *m)
                 lkg_places_exec_done(e->places, m);
         } else if (m->type == LKG_MSG_FALLBACK) {
                 lkg_engine_fallback_answered(e, m);
+        } else if (m->type == LKG_MSG_CONTAINERS) {
+                lkg_engine_containers_answered(e, m);
         }
 }
 

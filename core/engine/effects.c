@@ -397,13 +397,48 @@ static void tell_of_pod(void *userdata, const struct lkg_component *c, bool warn
         lkg_engine_event(userdata, c, warning, reason, lkg_component_source(c), words);
 }
 
+/* Without lkgfsd there is nobody to ask for us. */
+static void ask_runtime(struct lkg_engine *e, const struct lkg_component *c)
+{
+        uint64_t now = lkg_boottime_ns();
+        struct lkg_message m;
+
+        if (!lkg_pod_checks_active(e->pod_checks) || !e->server.supervisor ||
+            now < e->clock.containers_at_ns)
+                return;
+        lkg_message_init(&m, LKG_MSG_CONTAINERS);
+        m.text_size = (uint32_t)snprintf(m.text, sizeof(m.text), "%s", c->config->name);
+        lkg_peer_send(e->server.supervisor, &m);
+        e->clock.containers_at_ns = now + LKG_CONTAINERS_NS;
+}
+
+uint64_t lkg_engine_containers_due(const struct lkg_engine *e)
+{
+        return lkg_pod_checks_active(e->pod_checks) ? e->clock.containers_at_ns : LKG_NEVER;
+}
+
+void lkg_engine_containers_answered(struct lkg_engine *e, const struct lkg_message *m)
+{
+        struct lkg_containers next = { 0 };
+        struct lkg_error err = { 0 };
+        int r = m->result < 0 ? m->result : lkg_containers_read(e->options.runtime_fd, &next, &err);
+
+        if (r == -EAGAIN)
+                return; /* it was asked a moment ago */
+        lkg_containers_deinit(&e->runtime.containers);
+        e->runtime.containers = next;
+        e->runtime.silent = r < 0;
+        e->hooks->cycle(e, /* look= */ false);
+}
+
 void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_component *kubelet = lkg_engine_kubelet(e);
 
         lkg_pods_follow(c);
         lkg_pods_learn(c);
-        lkg_pod_checks_update(e->pod_checks, c, &e->containers, kubelet ? lkg_health_endpoint(kubelet) : "");
+        lkg_pod_checks_update(e->pod_checks, c, &e->runtime, kubelet ? lkg_health_endpoint(kubelet) : "");
+        ask_runtime(e, c);
         lkg_pods_step(c, lkg_boottime_ns(), tell_of_pod, e);
 }
 

@@ -16,6 +16,7 @@
 #define LKG_PERSIST_MAX_NS  (2 * LKG_NSEC_PER_SEC)    /* ... but at most this long after its first change */
 #define LKG_RETRY_MIN_NS    (100 * LKG_NSEC_PER_MSEC)
 #define LKG_RETRY_MAX_NS    (5 * LKG_NSEC_PER_SEC)
+#define LKG_CONTAINERS_NS   (5 * LKG_NSEC_PER_SEC)  /* between two questions to the container runtime */
 #define LKG_ORPHAN_NS       (30 * LKG_NSEC_PER_SEC) /* lifetime without a supervisor and a file server */
 #define LKG_FORGETTING_NAME "forgetting" /* runtime directory: ticket of the last removal of bad marks */
 #define LKG_STARTING_NAME   "starting"   /* runtime directory: an engine has started and not published yet */
@@ -65,6 +66,7 @@ struct lkg_engine_reports {
 struct lkg_engine_clock {
         uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
         uint64_t retry_delay_ns;
+        uint64_t containers_at_ns; /* not asked for before; 0 = it never was */
 };
 
 /* CHANGED messages; one look for all. */
@@ -99,7 +101,7 @@ struct lkg_engine {
         struct lkg_places *places;      /* of the reference */
         struct lkg_probes *probes;      /* health endpoints */
         struct lkg_pod_checks *pod_checks;
-        struct lkg_containers containers; /* as the runtime said last; none if it does not */
+        struct lkg_pod_runtime runtime;
         struct lkg_engine_reports reports;
         bool started, orphan;
         struct lkg_engine_clock clock;
@@ -205,6 +207,10 @@ void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_tick_pods() - the same for static pods, also right after another set is published. */
 void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_containers_answered() - the container runtime has said which containers there are, or does not answer. */
+void lkg_engine_containers_answered(struct lkg_engine *e, const struct lkg_message *m);
+/** lkg_engine_containers_due() - when it is to be asked again; LKG_NEVER = nobody wants to know. */
+uint64_t lkg_engine_containers_due(const struct lkg_engine *e);
 /** lkg_engine_on_health() - a health endpoint says something else. */
 void lkg_engine_on_health(void *userdata);
 

@@ -205,6 +205,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         e->claims = lkg_claims_close(e->claims);
         free_components(e->components, e->n_components);
         e->pod_checks = lkg_pod_checks_free(e->pod_checks);
+        lkg_containers_deinit(&e->runtime.containers);
         e->probes = lkg_probes_free(e->probes);
         lkg_engine_close_poison(e);
         if (e->store.lock_fd >= 0)

@@ -110,7 +110,7 @@ static void arm(struct lkg_engine *e)
         for (size_t i = 0; i < e->n_components; i++)
                 at = lkg_earlier(at, lkg_earlier(lkg_hold_deadline(&e->components[i].state.hold),
                                                  lkg_component_trial_deadline(&e->components[i])));
-        at = lkg_earlier(at, lkg_engine_starts_deadline(e));
+        at = lkg_earlier(at, lkg_earlier(lkg_engine_starts_deadline(e), lkg_engine_containers_due(e)));
         if (at == LKG_NEVER) {
                 (void)sd_event_source_set_enabled(e->sources.timer, SD_EVENT_OFF);
                 return;

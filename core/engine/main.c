@@ -4,6 +4,7 @@
  *
  *     lkgfs-engine --check --config FILE [--source-path P] [--any-owner]
  *     lkgfs-engine --exec-credential --config FILE [--source-path P] [--mountpoint M]
+ *     lkgfs-engine --containers SOCKET [--user UID:GID]
  *     lkgfs-engine --config FILE --mountpoint M --listen-fd N --supervisor-fd N --source-fd N --source-path P
  *                  --runtime-fd N --state-fd N [--user UID:GID]
  *
@@ -23,12 +24,13 @@
 #include <lkg/http.h>
 #include <lkg/base.h>
 #include <lkg/facts.h>
+#include <lkg/probes.h>
 #include <lkg/process.h>
 
 #include "engine.h"
 
 struct arguments {
-        const char *config, *mountpoint, *source_path;
+        const char *config, *mountpoint, *source_path, *containers;
         int listen_fd, supervisor_fd, source_fd, runtime_fd, state_fd;
         struct lkg_account account;
         bool check, exec_credential, any_owner;
@@ -46,6 +48,7 @@ enum option_id {
         OPT_USER,
         OPT_CHECK,
         OPT_EXEC_CREDENTIAL,
+        OPT_CONTAINERS,
         OPT_ANY_OWNER,
         OPT_DEBUG,
         OPT_VERSION,
@@ -63,6 +66,7 @@ static const struct option options[] = {
         { "user", required_argument, NULL, OPT_USER },
         { "check", no_argument, NULL, OPT_CHECK },
         { "exec-credential", no_argument, NULL, OPT_EXEC_CREDENTIAL },
+        { "containers", required_argument, NULL, OPT_CONTAINERS },
         { "any-owner", no_argument, NULL, OPT_ANY_OWNER },
         { "debug", no_argument, NULL, OPT_DEBUG },
         { "version", no_argument, NULL, OPT_VERSION },
@@ -133,6 +137,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
                         a->check = true;
                 else if (option == OPT_EXEC_CREDENTIAL)
                         a->exec_credential = true;
+                else if (option == OPT_CONTAINERS)
+                        a->containers = optarg;
                 else if (option == OPT_ANY_OWNER)
                         a->any_owner = true;
                 else if (option == OPT_DEBUG)
@@ -368,5 +374,7 @@ int main(int argc, char **argv)
                 return r - 1;
         if (a.exec_credential)
                 return exec_credential(&a);
+        if (a.containers)
+                return lkg_containers_print(a.containers, &a.account);
         return a.check ? check(&a) : run(&a);
 }

@@ -30,6 +30,7 @@ struct asked {
         char ip[46];
         struct question *items;
         size_t n;
+        bool has_others; /* it names probes of an address that is not known */
         bool wanted;
 };
 
@@ -140,8 +141,10 @@ static void add_probe(struct asked *pod, const struct lkg_value *container, cons
         struct question q = { 0 };
 
         q.url = probe && pod->n < PROBES_MAX ? url_of(container, probe, pod->ip, &http) : NULL;
-        if (!q.url)
+        if (!q.url) {
+                pod->has_others = pod->has_others || (probe && !*pod->ip && !map_in(probe, "exec"));
                 return;
+        }
         if (http)
                 add_headers(&q, http);
         q.what = lkg_format("%s: %s", text_in(container, "name", ""), name);
@@ -187,12 +190,10 @@ static bool is_of_pod(const struct lkg_container *container, const struct lkg_va
         return strcmp(container->pod, name) == 0;
 }
 
-/* @since_ns: wall time of the change: a pod from before it says nothing about it. Return: is the pod known? */
-static bool look_up(const struct lkg_containers *containers, const struct lkg_value *doc, const char *node,
+/* @since_ns: wall time of the change: a pod from before it says nothing about it. */
+static void look_up(const struct lkg_containers *containers, const struct lkg_value *doc, const char *node,
                     uint64_t since_ns, char ret_ip[static 46], unsigned *ret_restarts)
 {
-        bool found = false;
-
         *ret_ip = '\0';
         *ret_restarts = 0;
         for (size_t i = 0; i < containers->n; i++) {
@@ -200,12 +201,10 @@ static bool look_up(const struct lkg_containers *containers, const struct lkg_va
 
                 if (!is_of_pod(container, doc, node))
                         continue;
-                found = true;
                 (void)snprintf(ret_ip, 46, "%s", container->ip);
                 if (container->sandbox_ns >= since_ns && container->restarts > *ret_restarts)
                         *ret_restarts = (unsigned)lkg_earlier(container->restarts, UINT_MAX);
         }
-        return found;
 }
 
 static bool is_on_host(const struct lkg_value *doc)
@@ -285,25 +284,34 @@ static void hear(const struct asked *asked, struct lkg_pod *pod)
         }
 }
 
-static void check(struct lkg_pod_checks *checks, struct lkg_pod *pod,
-                  const struct lkg_containers *containers, const char *node, uint64_t stable_ns)
+/* Nothing is asked. */
+static void give_up(struct asked *asked, struct lkg_pod *pod, bool silent)
+{
+        asked->wanted = pod->facts.can_ask = asked->has_others && !silent;
+        pod->facts.answers_ns = 0;
+        (void)snprintf(pod->words, sizeof(pod->words), "%s",
+                       !asked->has_others ? "it names no probe that can be asked"
+                       : silent           ? "its address is not known, the container runtime does not answer"
+                                          : "its address is not known yet");
+}
+
+static void check(struct lkg_pod_checks *checks, struct lkg_pod *pod, const struct lkg_pod_runtime *runtime,
+                  const char *node, uint64_t stable_ns)
 {
         uint64_t now = lkg_boottime_ns();
         uint64_t since = pod->trial.since_ns ? lkg_realtime_ns() - (now - pod->trial.since_ns) : UINT64_MAX;
         struct asked *asked;
         char ip[46];
 
-        (void)look_up(containers, pod->doc, node, since, ip, &pod->facts.restarts);
+        look_up(&runtime->containers, pod->doc, node, since, ip, &pod->facts.restarts);
         if (is_on_host(pod->doc))
                 (void)strcpy(ip, LOOPBACK);
         asked = find(checks, pod, ip);
-        pod->facts.can_ask = asked->n > 0;
-        if (!pod->facts.can_ask) {
-                (void)snprintf(pod->words, sizeof(pod->words), "%s",
-                               *ip ? "it names no probe that can be asked"
-                                   : "its address is not known: the container runtime does not say it");
+        if (asked->n == 0) {
+                give_up(asked, pod, runtime->silent);
                 return;
         }
+        pod->facts.can_ask = true;
         ask(checks, asked, stable_ns);
         hear(asked, pod);
 }
@@ -329,7 +337,7 @@ static bool ask_kubelet(struct lkg_pod_checks *checks, const char *url)
 }
 
 void lkg_pod_checks_update(struct lkg_pod_checks *checks, struct lkg_component *c,
-                           const struct lkg_containers *containers, const char *kubelet_url)
+                           const struct lkg_pod_runtime *runtime, const char *kubelet_url)
 {
         const struct lkg_pod_rules rules = lkg_pods_rules(c);
         const char *configured = c->env->config->remote.node_name;
@@ -346,7 +354,7 @@ void lkg_pod_checks_update(struct lkg_pod_checks *checks, struct lkg_component *
         for (size_t i = 0; rules.duration_ns && i < c->pods->n_items; i++)
                 if (lkg_pod_is_asked(&c->pods->items[i])) {
                         c->pods->items[i].facts.kubelet_down = down;
-                        check(checks, &c->pods->items[i], containers, *configured ? configured : node,
+                        check(checks, &c->pods->items[i], runtime, *configured ? configured : node,
                               rules.stable_for_ns);
                 }
         for (size_t i = 0; i < checks->n; i++) {

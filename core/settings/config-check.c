@@ -99,9 +99,9 @@ static const char *claimed(const struct lkg_config_component *component, size_t 
         return k <= component->aliases.n_items ? component->aliases.items[k - 1] : NULL;
 }
 
-static const char *claim_field(size_t k)
+static const char *claim_field(const struct lkg_config_component *component, size_t k)
 {
-        return k == 0 ? "file" : "aliases";
+        return k > 0 ? "aliases" : component->is_pods ? "dir" : "file";
 }
 
 /* Is there an earlier claim of the same name, in document order? */
@@ -131,13 +131,13 @@ static void check_claims(const struct checker *c, size_t i)
 
                 (void)lkg_quote(name, strlen(name), quoted);
                 if (!*name)
-                        refuse_field(c, i, claim_field(k), 3008,
+                        refuse_field(c, i, claim_field(component, k), 3008,
                                      "is empty, want a bare file name like kubelet.conf");
                 else if (reserved(c, name))
-                        refuse_field(c, i, claim_field(k), 3014,
+                        refuse_field(c, i, claim_field(component, k), 3014,
                                      "%s is reserved for the view itself, choose another name", quoted);
                 else if (claimed_before(c->config, i, k, &by))
-                        refuse_field(c, i, claim_field(k), 3013,
+                        refuse_field(c, i, claim_field(component, k), 3013,
                                      "%s is already a file of component %s, choose another name", quoted,
                                      by);
         }
@@ -286,6 +286,21 @@ static void check_health(const struct checker *c, size_t i)
                 refuse_field(c, i, "trial.health.http.timeout", 3010, "want 100ms to 1m");
 }
 
+static void check_runtime(const struct checker *c, size_t i)
+{
+        const char *endpoint = c->config->components[i].runtime_endpoint;
+        const char *path = endpoint + strlen(LKG_RUNTIME_SCHEME);
+        char quoted[5 * 64 + 8];
+
+        if (!*endpoint || strcmp(endpoint, "auto") == 0)
+                return;
+        if (strncmp(endpoint, LKG_RUNTIME_SCHEME "/", strlen(LKG_RUNTIME_SCHEME "/")) != 0 ||
+            strlen(path) >= LKG_RUNTIME_PATH_MAX)
+                refuse_field(c, i, "runtimeEndpoint", 3021,
+                             "%s: want auto, nothing, or a path like unix:///run/containerd/containerd.sock",
+                             lkg_quote(endpoint, strlen(endpoint), quoted));
+}
+
 /* `namespace/name`, either part may be `*` or end in one. */
 static bool source_pattern_ok(const char *text)
 {
@@ -428,5 +443,6 @@ void lkg_config_check(const struct lkg_config *config, const struct lkg_value *d
                 check_guard(&c, i);
                 check_health(&c, i);
                 check_pods(&c, i);
+                check_runtime(&c, i);
         }
 }

@@ -359,7 +359,7 @@ static const char *const pods_fields[] = { "name",         "kind",  "source",   
                                            "maxDropIns",   "mode",  "owner",        "maxLayerBytes",
                                            "group",        "trial", "startupRules", "runtimeEndpoint",
                                            "schemaRelease" };
-static const char *const only_pods_fields[] = { "source", "dir" };
+static const char *const only_pods_fields[] = { "source", "dir", "runtimeEndpoint" };
 
 static bool is_listed(const char *const *names, size_t n, const char *name)
 {

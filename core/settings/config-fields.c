@@ -272,6 +272,10 @@ const struct lkg_config_field lkg_component_fields[] = {
         { "trial", F_OBJECT, .sub = component_trial_fields, .doc = "when a trial of this component passes" },
         { "baseWrites", F_WORD, COMPONENT(base_writes), "deny", writes_words,
           .doc = "through: writes to the merged file go to the base" },
+        { "runtimeEndpoint", F_TEXT, COMPONENT(runtime_endpoint), "auto",
+          .doc = "socket of the container runtime, like unix:///run/containerd/containerd.sock, that is "
+                 "asked about static pods; auto = "
+                 "where it usually is; empty = it is not asked" },
         { "schemaRelease", F_RELEASE, COMPONENT(schema_release), "auto", .min = LKG_RELEASE_MIN,
           .max = LKG_RELEASE_MAX,
           .doc = "Kubernetes release by which documents are judged; auto = that of the component, if it is "

@@ -369,7 +369,6 @@ static void put_component(struct lkg_buf *buf, const struct lkg_config_component
         put_number(buf, "component_uid", c->uid);
         put_number(buf, "component_gid", c->gid);
         put_number(buf, "component_mode", c->mode);
-        put_number(buf, "component_pods", c->is_pods);
         put_texts(buf, "component_exe", &c->match.exe);
         put_text(buf, "component_restart",
                  lkg_settings_restart_word((enum lkg_settings_restart)c->restart.policy));
@@ -377,6 +376,10 @@ static void put_component(struct lkg_buf *buf, const struct lkg_config_component
         put_texts(buf, "component_restart_argv", &c->restart.hook);
         put_ms(buf, "component_restart_min_interval_ms", c->restart.min_interval_ns);
         put_number(buf, "component_restart_max_per_hour", c->restart.max_per_hour);
+        if (!c->is_pods)
+                return;
+        put_number(buf, "component_pods", 1);
+        put_text(buf, "component_runtime_endpoint", c->runtime_endpoint);
 }
 
 void lkg_config_to_settings(const struct lkg_config *config, struct lkg_buf *buf)

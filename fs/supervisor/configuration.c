@@ -11,7 +11,6 @@
 #include <libgen.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include <lkg/base.h>
 #include <lkg/config.h>
@@ -69,12 +68,8 @@ static struct lkg_account account_of(const char *config)
 static int confine(const char *config, struct lkg_error *err)
 {
         const struct lkg_account account = account_of(config);
-        pid_t parent = getppid();
         int r = lkg_sandbox_become(&account, err);
 
-        /* A change of the user has ended that: prctl(2), PR_SET_PDEATHSIG. */
-        if (r >= 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent))
-                r = lkg_error_set(err, -ECHILD, NULL, "lkgfsd has ended");
         return r < 0 ? r : lkg_sandbox_enter(NULL, 0, err);
 }
 

@@ -511,7 +511,10 @@ static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struc
                 lkg_facts_refresh(s);
                 break;
         case LKG_MSG_CREDENTIAL:
-                lkg_exec_request(s);
+                lkg_errand_request(s, LKG_ERRAND_CREDENTIAL, message);
+                break;
+        case LKG_MSG_CONTAINERS:
+                lkg_errand_request(s, LKG_ERRAND_CONTAINERS, message);
                 break;
         case LKG_MSG_LOG:
                 heard_line(child, message);

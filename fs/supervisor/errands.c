@@ -3,8 +3,9 @@
  * What the engine has us do, because it may neither execute programs nor write to the source directory. It decides when; what is
  * run or written is in files of root. Each errand is a helper, because a program or a disk may block.
  *
- * The exec plugin of a kubeconfig: `lkgfs-engine --exec-credential`, in a namespace without the view, prints what becomes the file
- * `credential` of the private runtime directory. One at a time, and at most one every 10 s: an earlier request is told to wait.
+ * What `lkgfs-engine` prints in a namespace without the view becomes a file of the private runtime directory: the answer of the exec
+ * plugin of a kubeconfig (--exec-credential), and what the container runtime says about static pods (--containers). Of each one at a
+ * time, with a pause between two: an earlier request is told to wait.
  *
  * Fallback copies (<lkg/publication.h>): our settings name the files, their owner and mode; the engine names the document by its
  * digest.
@@ -19,50 +20,28 @@
 
 #include "supervisor.h"
 
-#define OUTPUT_MAX      ((64u << 10) + 1)
 #define WHY_MAX         512u
-#define EXEC_PAUSE_NS   (8 * LKG_NSEC_PER_SEC)  /* the engine waits 10 s, by another clock */
-#define EXEC_LIMIT_NS   (30 * LKG_NSEC_PER_SEC) /* the engine's own limit is 25 s */
+#define NOBODY          "65534:65534"
 #define COPIES_LIMIT_NS (10 * LKG_NSEC_PER_SEC)
 #define SOURCE_FD       LKG_HELPER_FIRST_FD
 #define RUNTIME_FD      (LKG_HELPER_FIRST_FD + 1)
 
-/* ---- the exec plugin ---- */
+/* ---- what the engine's program prints ---- */
 
-static void tell_why(struct lkg_message *message, int r, const char *why)
+/* In the forked process, which becomes that program. */
+static int become_engine(const struct lkg_supervisor *s, const char *const *argv)
 {
-        message->result = r;
-        (void)snprintf(message->text, WHY_MAX, "%.*s", (int)strcspn(why, "\n"), why);
-        message->text_size = (uint32_t)strlen(message->text);
-        lkg_blank_hidden(message->text, message->text_size, '?');
+        int r = lkg_hide_view(s->mount_point);
+
+        if (r != 0)
+                return r;
+        (void)execv(argv[0], (char **)(uintptr_t)argv);
+        return EX_UNAVAILABLE;
 }
 
-void lkg_exec_answer(int runtime_fd, struct lkg_helper *helper, int status, struct lkg_message *ret)
+static int ask_plugin(void *userdata)
 {
-        struct lkg_error err = { 0 };
-        char *text = NULL;
-        size_t size = 0;
-        int r = lkg_helper_answer(helper, OUTPUT_MAX, &text, &size);
-
-        lkg_message_init(ret, LKG_MSG_CREDENTIAL);
-        if (r < 0)
-                tell_why(ret, r, "its output cannot be read");
-        else if (status < 0)
-                tell_why(ret, -ETIMEDOUT, "it did not end in time and was killed");
-        else if (status > 0)
-                tell_why(ret, -EIO, size > 0 ? text : "it could not be run");
-        else if ((r = lkg_write_file_atomic(runtime_fd, LKG_EXEC_FILE, text, size, 0600,
-                                            /* durable= */ false, &err)) < 0)
-                tell_why(ret, r, err.message);
-        if (text)
-                OPENSSL_cleanse(text, size);
-        free(text);
-}
-
-/* In the forked process, which becomes the engine's program. */
-static int run(void *userdata)
-{
-        const struct lkg_supervisor *s = userdata;
+        const struct lkg_supervisor *s = ((struct lkg_errand *)userdata)->supervisor;
         const char *argv[] = { s->programs[LKG_CHILD_ENGINE],
                                "--exec-credential",
                                "--mountpoint",
@@ -72,67 +51,157 @@ static int run(void *userdata)
                                s->config ? "--config" : NULL,
                                s->config,
                                NULL };
-        int r = lkg_hide_view(s->mount_point);
 
-        if (r != 0)
-                return r;
-        (void)execv(argv[0], (char **)(uintptr_t)argv);
-        return EX_UNAVAILABLE;
+        return become_engine(s, argv);
 }
 
-static void answer(struct lkg_supervisor *s, const struct lkg_message *message)
+static int ask_runtime(void *userdata)
 {
-        if (lkg_engine_tell(s, message) < 0)
-                (void)unlinkat(s->dirs.runtime, LKG_EXEC_FILE, 0); /* the next engine will ask again */
+        const struct lkg_errand *errand = userdata;
+        const struct lkg_supervisor *s = errand->supervisor;
+        const char *argv[] = { s->programs[LKG_CHILD_ENGINE],           "--containers", errand->runtime,
+                               lkg_may_change_user() ? "--user" : NULL, NOBODY,         NULL };
+
+        return become_engine(s, argv);
 }
 
-static void refuse_exec(struct lkg_supervisor *s, int r, const char *why)
+static const struct kind {
+        enum lkg_message_type type;
+        const char *file;
+        int (*run)(void *userdata);
+        size_t max;                  /* bytes of the output */
+        uint64_t pause_ns, limit_ns; /* from one start to the next; longer than the program's own */
+} kinds[_LKG_ERRAND_MAX] = {
+        /* The engine waits 10 s, by another clock. */
+        [LKG_ERRAND_CREDENTIAL] = { LKG_MSG_CREDENTIAL, LKG_EXEC_FILE, ask_plugin, (64u << 10) + 1,
+                                    8 * LKG_NSEC_PER_SEC, 30 * LKG_NSEC_PER_SEC },
+        [LKG_ERRAND_CONTAINERS] = { LKG_MSG_CONTAINERS, LKG_CONTAINERS_FILE, ask_runtime,
+                                    LKG_CONTAINERS_BYTES_MAX, LKG_NSEC_PER_SEC / 2, 5 * LKG_NSEC_PER_SEC },
+};
+
+static void tell_why(struct lkg_message *message, int r, const char *why)
+{
+        message->result = r;
+        (void)snprintf(message->text, WHY_MAX, "%.*s", (int)strcspn(why, "\n"), why);
+        message->text_size = (uint32_t)strlen(message->text);
+        lkg_blank_hidden(message->text, message->text_size, '?');
+}
+
+void lkg_errand_answer(enum lkg_errand_kind kind, int runtime_fd, struct lkg_helper *helper, int status,
+                       struct lkg_message *ret)
+{
+        const struct kind *k = &kinds[kind];
+        struct lkg_error err = { 0 };
+        char *text = NULL;
+        size_t size = 0;
+        int r = lkg_helper_answer(helper, k->max, &text, &size);
+
+        lkg_message_init(ret, k->type);
+        if (r < 0)
+                tell_why(ret, r, "its output cannot be read");
+        else if (status < 0)
+                tell_why(ret, -ETIMEDOUT, "it did not end in time and was killed");
+        else if (status > 0)
+                tell_why(ret, -EIO, size > 0 ? text : "it could not be run");
+        else if ((r = lkg_write_file_atomic(runtime_fd, k->file, text, size, 0600, /* durable= */ false,
+                                            &err)) < 0)
+                tell_why(ret, r, err.message);
+        if (text)
+                OPENSSL_cleanse(text, size);
+        free(text);
+}
+
+static enum lkg_errand_kind kind_of(const struct lkg_errand *errand)
+{
+        return (enum lkg_errand_kind)(errand - errand->supervisor->jobs.errands);
+}
+
+static void answer(const struct lkg_errand *errand, const struct lkg_message *message)
+{
+        struct lkg_supervisor *s = errand->supervisor;
+
+        if (lkg_engine_tell(s, message) < 0)
+                (void)unlinkat(s->dirs.runtime, kinds[kind_of(errand)].file,
+                               0); /* the next engine will ask again */
+}
+
+static void refuse(const struct lkg_errand *errand, int r, const char *why)
 {
         struct lkg_message message;
 
-        lkg_message_init(&message, LKG_MSG_CREDENTIAL);
+        lkg_message_init(&message, kinds[kind_of(errand)].type);
         tell_why(&message, r, why);
-        answer(s, &message);
+        answer(errand, &message);
 }
 
 static void on_done(void *userdata, int status)
 {
-        struct lkg_supervisor *s = userdata;
+        struct lkg_errand *errand = userdata;
         struct lkg_message message;
 
-        lkg_exec_answer(s->dirs.runtime, &s->jobs.exec.helper, status, &message);
-        answer(s, &message);
+        lkg_errand_answer(kind_of(errand), errand->supervisor->dirs.runtime, &errand->helper, status,
+                          &message);
+        answer(errand, &message);
 }
 
-void lkg_exec_request(struct lkg_supervisor *s)
+/* The path of the socket is root's word, not the engine's. Return: false: there is none. */
+static bool find_runtime(const struct lkg_supervisor *s, const char *component,
+                         char ret[static LKG_RUNTIME_PATH_MAX])
 {
-        const struct lkg_helper_work work = { .run = run,
+        static const char *const usual[] = { "/run/containerd/containerd.sock", "/run/crio/crio.sock",
+                                             "/var/run/cri-dockerd.sock" };
+        const char *path = "";
+
+        for (size_t i = 0; i < s->settings->n_components; i++)
+                if (strcmp(s->settings->components[i].name, component) == 0)
+                        path = s->settings->components[i].runtime_endpoint;
+        if (strncmp(path, LKG_RUNTIME_SCHEME, strlen(LKG_RUNTIME_SCHEME)) == 0)
+                path += strlen(LKG_RUNTIME_SCHEME);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(usual) && strcmp(path, "auto") == 0; i++)
+                if (lkg_path_exists(AT_FDCWD, usual[i]))
+                        path = usual[i];
+        lkg_text_copy(ret, LKG_RUNTIME_PATH_MAX, path);
+        return *path == '/';
+}
+
+void lkg_errand_request(struct lkg_supervisor *s, enum lkg_errand_kind kind,
+                        const struct lkg_message *message)
+{
+        struct lkg_errand *errand = &s->jobs.errands[kind];
+        const struct lkg_helper_work work = { .run = kinds[kind].run,
                                               .done = on_done,
-                                              .userdata = s,
+                                              .userdata = errand,
                                               .program = s->programs[LKG_CHILD_ENGINE],
-                                              .limit_ns = EXEC_LIMIT_NS };
+                                              .limit_ns = kinds[kind].limit_ns };
         uint64_t now_ns = lkg_boottime_ns();
         int r;
 
-        if (s->phase > LKG_PHASE_RUNNING || lkg_helper_running(&s->jobs.exec.helper))
+        errand->supervisor = s;
+        if (s->phase > LKG_PHASE_RUNNING || lkg_helper_running(&errand->helper))
                 return; /* the running one answers this request, too */
-        if (s->jobs.exec.started_ns > 0 && now_ns - s->jobs.exec.started_ns < EXEC_PAUSE_NS) {
-                refuse_exec(s, -EAGAIN, "it ran only a few seconds ago");
+        if (errand->started_ns > 0 && now_ns - errand->started_ns < kinds[kind].pause_ns) {
+                refuse(errand, -EAGAIN, "it ran only a few seconds ago");
                 return;
         }
-        s->jobs.exec.started_ns = now_ns;
-        r = lkg_helper_start(&s->jobs.exec.helper, s->event, &work);
+        if (kind == LKG_ERRAND_CONTAINERS && !find_runtime(s, message->text, errand->runtime)) {
+                refuse(errand, -ENOENT, "there is no socket of a container runtime, see runtimeEndpoint");
+                return;
+        }
+        errand->started_ns = now_ns;
+        r = lkg_helper_start(&errand->helper, s->event, &work);
         if (r >= 0)
                 return;
-        lkg_log_error("exec plugin: start the process that runs it: %s", strerror(-r));
-        refuse_exec(s, r, "the process that runs it could not be started");
+        lkg_log_error("%s: start the process that asks for it: %s", kinds[kind].file, strerror(-r));
+        refuse(errand, r, "the process that asks for it could not be started");
 }
 
-void lkg_exec_cancel(struct lkg_supervisor *s)
+void lkg_errands_cancel(struct lkg_supervisor *s)
 {
-        lkg_helper_cancel(&s->jobs.exec.helper);
-        if (s->jobs.exec.started_ns > 0)
-                (void)unlinkat(s->dirs.runtime, LKG_EXEC_FILE, 0);
+        for (size_t i = 0; i < _LKG_ERRAND_MAX; i++) {
+                lkg_helper_cancel(&s->jobs.errands[i].helper);
+                if (s->jobs.errands[i].started_ns > 0)
+                        (void)unlinkat(s->dirs.runtime, kinds[i].file, 0);
+        }
 }
 
 /* ---- fallback copies ---- */

@@ -42,7 +42,7 @@ static void stop(struct lkg_supervisor *s, const char *why);
 static void end_programs(struct lkg_supervisor *s)
 {
         lkg_facts_cancel(s);
-        lkg_exec_cancel(s);
+        lkg_errands_cancel(s);
         s->consumer = lkg_consumer_free(s->consumer);
 }
 

@@ -118,17 +118,28 @@ struct lkg_copies {
         char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
 };
 
+/* What the engine's program finds out for the engine, outside of its sandbox. */
+enum lkg_errand_kind {
+        LKG_ERRAND_CREDENTIAL, /* from the exec plugin of the kubeconfig */
+        LKG_ERRAND_CONTAINERS, /* from the container runtime */
+        _LKG_ERRAND_MAX
+};
+
+/* Its process. */
+struct lkg_errand {
+        struct lkg_supervisor *supervisor; /* borrowed */
+        struct lkg_helper helper;
+        uint64_t started_ns;                /* CLOCK_BOOTTIME of the last one; 0 = never */
+        char runtime[LKG_RUNTIME_PATH_MAX]; /* path of the runtime's socket */
+};
+
 /* What runs beside the loop, one process each. */
 struct lkg_jobs {
         struct lkg_helper unmounting;
         struct lkg_helper leaving; /* determines whether SIGTERM is a stop or the first half of a restart */
         struct lkg_helper reload;
         struct lkg_helper starts, facts; /* collect facts about the components, see facts-collect.h */
-        /* The process that runs the exec plugin of a kubeconfig. */
-        struct {
-                struct lkg_helper helper;
-                uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = never */
-        } exec;
+        struct lkg_errand errands[_LKG_ERRAND_MAX];
         struct lkg_copies copies[LKG_COMPONENTS_MAX]; /* of each component */
         bool copies_late;           /* everything else has ended, but a copy is still being written */
         struct lkg_helper dentries; /* makes the kernel drop names of the view */
@@ -457,15 +468,20 @@ void lkg_background_cleanup(struct lkg_supervisor *s);
 
 /* errands.c: what the engine has us do, because it may not */
 #define LKG_EXEC_FILE "credential"
-/** lkg_exec_request() - run the exec plugin of the kubeconfig. The answer is a message of the same type, now or later. */
-void lkg_exec_request(struct lkg_supervisor *s);
-/** lkg_exec_cancel() - end a running plugin, within 1 s, without a message. A file that was not fetched is removed. */
-void lkg_exec_cancel(struct lkg_supervisor *s);
 /**
- * lkg_exec_answer() - turn the output of @helper into the file and a message to the engine. It is the plugin's answer or, with an
+ * lkg_errand_request() - ask. The answer is a message of the same type as @message, now or later.
+ * @message: of the engine: for LKG_ERRAND_CONTAINERS it names the component
+ */
+void lkg_errand_request(struct lkg_supervisor *s, enum lkg_errand_kind kind,
+                        const struct lkg_message *message);
+/** lkg_errands_cancel() - end those that run, within 1 s, without a message. Files that were not fetched are removed. */
+void lkg_errands_cancel(struct lkg_supervisor *s);
+/**
+ * lkg_errand_answer() - turn the output of @helper into the file and a message to the engine. It is the answer or, with an
  * exit @status other than 0, one line why there is none; -1 = killed.
  */
-void lkg_exec_answer(int runtime_fd, struct lkg_helper *helper, int status, struct lkg_message *ret);
+void lkg_errand_answer(enum lkg_errand_kind kind, int runtime_fd, struct lkg_helper *helper, int status,
+                       struct lkg_message *ret);
 /** lkg_fallback_request() - write fallback copies; of several requests for one component the last one counts. */
 void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *message);
 /** lkg_fallback_busy() - is a copy being written? At the end copies_done() of struct lkg_life is called. */

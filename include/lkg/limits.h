@@ -37,5 +37,7 @@
 
 /* components and configuration */
 #define LKG_COMPONENTS_MAX   32u
+#define LKG_RUNTIME_SCHEME   "unix://"
+#define LKG_RUNTIME_PATH_MAX 108u /* of a container runtime's socket, with a NUL: sun_path of unix(7) */
 #define LKG_CONFIG_BYTES_MAX (1u << 20)
 #define LKG_HISTORY_MAX      256u

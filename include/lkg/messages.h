@@ -18,7 +18,7 @@
  *         <lkg/publication.h>)
  *         component_unit=<unit> component_exe=<path> (repeated) component_restart=never|unit|hook
  *         component_restart_unit=<unit> component_restart_argv=<word> (repeated)
- *         component_restart_min_interval_ms= component_restart_max_per_hour=
+ *         component_restart_min_interval_ms= component_restart_max_per_hour= component_runtime_endpoint=
  *     foreign_writes=<enum lkg_foreign_writes> restart_jitter_ms= node_name= (empty: the machine id is used
  *     instead) engine_user=<as it is configured> engine_uid= engine_gid= (0: root) engine_user_missing=0|1
  *
@@ -52,6 +52,7 @@ struct lkg_settings_component {
         char **restart_argv; /* the first one is absolute */
         size_t n_restart_argv;
         uint32_t restart_min_interval_ms, restart_max_per_hour; /* max at least 1 */
+        char *runtime_endpoint; /* auto, LKG_RUNTIME_SCHEME and the path of its socket; "" = it is not asked */
 };
 
 struct lkg_settings {
@@ -113,6 +114,8 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *settings);
  *                it is to read, 0 = a planned restart is no longer needed; result 1 = because of a remote change (with
  *                jitter, so that a fleet does not restart at once), 0 = because of a local change or an operator
  *
+ *     CONTAINERS ask the container runtime of a component about static pods: text = its name                 -> CONTAINERS
+ *
  *     FALLBACK   the fallback copies of a component are due: text = its name, a space, SHA-256 of the document (a blob of the
  *                current publication); no digest: remove the copy under the view's name  -> FALLBACK, text = name, result
  *
@@ -125,8 +128,8 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *settings);
  *     ALIVE      the answer to a question of the same ticket
  *
  * supervisor -> engine: ALIVE (are you there?), RELOAD (SIGHUP), STOP (write the durable state, exit 0),
- * CREDENTIAL (the plugin's answer is the file `credential` of the runtime directory, result 0; or result
- * -errno and the reason as text). supervisor -> file server: STOP. The sender of a request chooses its
+ * CREDENTIAL, CONTAINERS (the answer is the file `credential`, or LKG_CONTAINERS_FILE, of the runtime
+ * directory, result 0; or result -errno and the reason as text). supervisor -> file server: STOP. The sender of a request chooses its
  * ticket, unique per boot. A repeated ticket (the file server was killed and its successor asks again) gets
  * the first result and is not carried out twice.
  */
@@ -149,6 +152,7 @@ enum lkg_message_type {
         LKG_MSG_FALLBACK,
         LKG_MSG_LOG,
         LKG_MSG_RENDER,
+        LKG_MSG_CONTAINERS,
         _LKG_MSG_MAX
 };
 
@@ -218,6 +222,10 @@ int lkg_message_recv(int fd, struct lkg_message *ret);
 #define LKG_FACT_PROCESS    "process"      /* the engine, for its successor */
 
 #define LKG_FACT_BYTES_MAX  (256u << 10)
+
+/* In the private directory: the answer to LKG_MSG_CONTAINERS, see probes.h. */
+#define LKG_CONTAINERS_FILE      "containers"
+#define LKG_CONTAINERS_BYTES_MAX (1u << 20)
 
 /* The output of `EXE --version`. */
 struct lkg_fact_version {

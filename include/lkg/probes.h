@@ -7,6 +7,7 @@
 #include <lkg/base.h>
 #include <lkg/component.h>
 #include <lkg/places.h>
+#include <lkg/process.h>
 #include <lkg/trial.h>
 
 /*
@@ -126,6 +127,12 @@ void lkg_containers_deinit(struct lkg_containers *containers);
 
 struct lkg_pod_checks;
 
+/* What the container runtime says. */
+struct lkg_pod_runtime {
+        struct lkg_containers containers; /* none before it has answered */
+        bool silent;                      /* it does not answer, or there is none */
+};
+
 struct lkg_pod_checks *lkg_pod_checks_new(struct lkg_probes *probes);
 struct lkg_pod_checks *lkg_pod_checks_free(struct lkg_pod_checks *checks);
 /**
@@ -133,7 +140,7 @@ struct lkg_pod_checks *lkg_pod_checks_free(struct lkg_pod_checks *checks);
  * @kubelet: URL of its health endpoint; "" = unknown
  */
 void lkg_pod_checks_update(struct lkg_pod_checks *checks, struct lkg_component *c,
-                           const struct lkg_containers *containers, const char *kubelet);
+                           const struct lkg_pod_runtime *runtime, const char *kubelet);
 /** lkg_pod_checks_active() - is anything asked? */
 bool lkg_pod_checks_active(const struct lkg_pod_checks *checks);
 /** lkg_health_endpoint() - URL of the health endpoint of @c, by its configuration or its document; "" = none. */

@@ -229,7 +229,8 @@ int lkg_sandbox_hide_memory(struct lkg_error *err);
 
 /**
  * lkg_sandbox_become() - the user that the engine is from now on, and nobody looks into this process. Before anything is made
- * or locked: the directories are that user's, and root may not write into them where a policy leaves it no CAP_DAC_OVERRIDE.
+ * or locked: the directories are that user's, and root may not write into them where a policy leaves it no CAP_DAC_OVERRIDE. Who
+ * was to end with its parent still does.
  * @account: root: it stays that. Another one keeps CAP_DAC_READ_SEARCH, without which it could not read what only root may, as a base
  *           with mode 0600
  *

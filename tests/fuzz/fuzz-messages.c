@@ -89,7 +89,8 @@ static void hear(const uint8_t *data, size_t size)
         send_messages(data, size, pair[0]);
         lkg_close(pair[0]);
         lkg_engine_row.input(s, child);
-        FUZZ_CHECK(s->phase == LKG_PHASE_END && !lkg_helper_running(&s->jobs.exec.helper) &&
+        FUZZ_CHECK(s->phase == LKG_PHASE_END &&
+                   !lkg_helper_running(&s->jobs.errands[LKG_ERRAND_CREDENTIAL].helper) &&
                    !lkg_helper_running(&s->jobs.starts));
         FUZZ_CHECK(child->pid == 0 && s->end.code == 0);
         lkg_close(pair[1]);
@@ -131,7 +132,7 @@ static void take_credential(const uint8_t *data, size_t size)
         helper.answer_fd = memfd_create("answer", MFD_CLOEXEC);
         if (size > 1)
                 FUZZ_CHECK(pwrite(helper.answer_fd, data + 1, size - 1, 0) == (ssize_t)size - 1);
-        lkg_exec_answer(place.fd, &helper, status, &message);
+        lkg_errand_answer(LKG_ERRAND_CREDENTIAL, place.fd, &helper, status, &message);
         FUZZ_CHECK(message.type == LKG_MSG_CREDENTIAL && message.text_size < sizeof(message.text));
         FUZZ_CHECK(strlen(message.text) == message.text_size);
         FUZZ_CHECK((message.result == 0) == (message.text_size == 0) || message.result < 0);

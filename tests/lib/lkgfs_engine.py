@@ -202,7 +202,8 @@ class StandIn:
         if message.name == "ALIVE":
             self.send(peer, "ALIVE", ticket=message.ticket)
         elif peer is self.supervisor:
-            pass  # this engine is not reloaded, and ends with its test
+            if message.name == "CONTAINERS":
+                self.waiting.append(message)  # this engine is not reloaded, and ends with its test
         elif message.ticket in self.answers:  # the server was killed before it knew that it had the answer
             self.send(peer, "DONE", **self.answers[message.ticket])
         elif message.name != "LOADED":

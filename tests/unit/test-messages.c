@@ -170,6 +170,8 @@ static void say_settings(const struct question *q, struct lkg_buf *ret)
                                c->restart_min_interval_ms, c->restart_max_per_hour);
                 for (size_t k = 0; k < c->n_restart_argv; k++)
                         lkg_buf_printf(ret, " '%s'", c->restart_argv[k]);
+                if (*c->runtime_endpoint)
+                        lkg_buf_printf(ret, ", runtime '%s'", c->runtime_endpoint);
         }
         lkg_settings_free(settings);
 }

@@ -43,7 +43,7 @@ static void answer(struct place *p, const char *output, int status)
 {
         p->helper.answer_fd = memfd_create("answer", MFD_CLOEXEC);
         assert_int_equal(pwrite(p->helper.answer_fd, output, strlen(output), 0), strlen(output));
-        lkg_exec_answer(p->fd, &p->helper, status, &p->message);
+        lkg_errand_answer(LKG_ERRAND_CREDENTIAL, p->fd, &p->helper, status, &p->message);
         assert_int_equal(p->message.type, LKG_MSG_CREDENTIAL);
 }
 
@@ -97,7 +97,7 @@ TEST_WITH(test_too_much_is_no_answer, setup, teardown)
 
         p->helper.answer_fd = memfd_create("answer", MFD_CLOEXEC);
         assert_int_equal(ftruncate(p->helper.answer_fd, 100000), 0);
-        lkg_exec_answer(p->fd, &p->helper, 0, &p->message);
+        lkg_errand_answer(LKG_ERRAND_CREDENTIAL, p->fd, &p->helper, 0, &p->message);
         assert_int_equal(p->message.result, -EFBIG);
         assert_string_equal(p->message.text, "its output cannot be read");
 }
@@ -112,15 +112,15 @@ TEST_WITH(test_asked_too_soon, setup, teardown)
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         s->phase = LKG_PHASE_RUNNING;
         s->dirs.runtime = p->fd;
-        s->jobs.exec.started_ns = lkg_boottime_ns();
+        s->jobs.errands[LKG_ERRAND_CREDENTIAL].started_ns = lkg_boottime_ns();
         s->children[LKG_CHILD_ENGINE].channel = pair[0];
-        lkg_exec_request(s);
+        lkg_errand_request(s, LKG_ERRAND_CREDENTIAL, NULL);
         assert_int_equal(lkg_message_recv(pair[1], &p->message), 1);
         assert_int_equal(p->message.type, LKG_MSG_CREDENTIAL);
         assert_int_equal(p->message.result, -EAGAIN);
         assert_string_equal(p->message.text, "it ran only a few seconds ago");
         s->phase = LKG_PHASE_UNMOUNT; /* no requests are answered any more */
-        lkg_exec_request(s);
+        lkg_errand_request(s, LKG_ERRAND_CREDENTIAL, NULL);
         assert_int_equal(lkg_message_recv(pair[1], &p->message), -EAGAIN);
         lkg_close(pair[0]);
         lkg_close(pair[1]);
@@ -135,8 +135,8 @@ TEST_WITH(test_what_nobody_fetched_goes, setup, teardown)
         assert_non_null(s);
         answer(p, "{}", 0);
         s->dirs.runtime = p->fd;
-        s->jobs.exec.started_ns = 1;
-        lkg_exec_cancel(s);
+        s->jobs.errands[LKG_ERRAND_CREDENTIAL].started_ns = 1;
+        lkg_errands_cancel(s);
         assert_int_equal(faccessat(p->fd, "credential", F_OK, 0), -1);
         free(s);
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of protobuf and what a reply of gRPC means: rows/wire.rows. */
+/* Messages of protobuf, what a reply of gRPC means, and the lines about containers: rows/wire.rows. */
+#include <fcntl.h>
 #include <inttypes.h>
 
+#include <lkg/file.h>
 #include <lkg/http.h>
+#include <lkg/messages.h>
+#include <lkg/probes.h>
 
 #include "rows.h"
+#include "tmpdir.h"
 
 static void answer_fields(const struct question *q, struct lkg_buf *ret)
 {
@@ -45,11 +50,39 @@ static void answer_reply(const struct question *q, struct lkg_buf *ret)
                 lkg_buf_printf(ret, "'%.*s'", (int)message.size, message.data);
 }
 
+static void answer_lines(const struct question *q, struct lkg_buf *ret)
+{
+        LKG_CLEANUP(lkg_containers_deinit) struct lkg_containers containers = { 0 };
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct lkg_error err = { 0 };
+        char d[TMPDIR_MAX];
+        int r;
+
+        assert_int_equal(tmpdir_make(d), 0);
+        fd = open(d, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (strcmp(q->text, "none") != 0)
+                assert_int_equal(
+                        lkg_write_file_atomic(fd, LKG_CONTAINERS_FILE, q->text, q->size, 0600, false, NULL),
+                        0);
+        r = lkg_containers_read(fd, &containers, &err);
+        if (r < 0)
+                lkg_buf_printf(ret, "%s: %s", strerrorname_np(-r), err.message);
+        for (size_t i = 0; i < containers.n; i++) {
+                const struct lkg_container *c = &containers.items[i];
+
+                lkg_buf_printf(ret,
+                               "%s/%s %s '%s' %" PRIu64 " %s state %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                               c->ns, c->pod, c->uid, c->ip, c->sandbox_ns, c->name, c->state, c->restarts,
+                               c->created_ns);
+        }
+        assert_int_equal(tmpdir_remove(d), 0);
+}
+
 static const struct operation operations[] = {
         { "fields", answer_fields },
         { "written", answer_written },
         { "reply", answer_reply },
-
+        { "lines", answer_lines },
         { 0 },
 };
 
