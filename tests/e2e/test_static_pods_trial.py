@@ -8,9 +8,11 @@ import signal
 import socket
 import stat
 import threading
+import time
 
 import pytest
 
+import lkgfs_grpc as grpc
 import lkgfs_testlib as lib
 from test_static_pods import MANIFESTS, findings, pod, served, tree
 
@@ -279,3 +281,71 @@ def test_a_stopped_engine_keeps_what_is_served(endpoint):
         write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
         os.kill(mount.child("lkgfs-engine"), signal.SIGSTOP)
         assert "etcd:2" in served(mount)["etcd.yaml"]
+
+
+# ---- the container runtime ----
+
+CRASHES = 10
+
+
+@pytest.fixture
+def runtime(tmp_path):
+    with grpc.Runtime(tmp_path / "runtime.sock") as one:
+        one.path = tmp_path / "runtime.sock"
+        yield one
+
+
+def with_runtime(runtime, duration="6s"):
+    return {**COMPONENT, "runtimeEndpoint": f"unix://{runtime.path}", "trial": {**COMPONENT["trial"], "duration": duration}}
+
+
+def of_pod(name):
+    return f"{name}-{socket.gethostname().lower()}"
+
+
+def running(runtime, name, restarts, ip="", born=None):
+    born = born or time.time_ns() + 3600 * 10 ** 9
+    runtime.sandbox("s" + name, of_pod(name), born, ip=ip, uid=name)
+    runtime.container("c" + name, "s" + name, name, 1, born, restarts=str(restarts))
+
+
+def test_a_crash_loop_fails_the_trial(endpoint, runtime):
+    running(runtime, "etcd", CRASHES + 1)
+    with mounted(endpoint, with_runtime(runtime)) as mount:
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        mount.wait_for(lambda: os.listdir(mount.path("bad/static-pods")), "a mark", component="static-pods")
+        name, = os.listdir(mount.path("bad/static-pods"))
+        assert f"due to crash loop, {CRASHES + 1} restarts" in json.loads(mount.read("bad/static-pods", name))["reason"]
+        assert "etcd:1" in served(mount)["etcd.yaml"]
+
+
+@pytest.mark.parametrize("born", [1, None], ids=["restarts before the change", "as many as the threshold"])
+def test_restarts_that_say_nothing(endpoint, runtime, born):
+    running(runtime, "etcd", CRASHES + 1 if born else CRASHES, born=born)
+    with mounted(endpoint, with_runtime(runtime)) as mount:
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "good")
+        assert "etcd:2" in served(mount)["etcd.yaml"] and runtime.calls
+
+
+def test_a_pod_with_an_address_of_its_own(endpoint, runtime):
+    own = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: web\n    image: web:%d\n" \
+          "    readinessProbe: {httpGet: {port: %d}, periodSeconds: 1}\n"
+    manifests = {"web.yaml": own % (1, endpoint.port)}
+    with mounted(endpoint, with_runtime(runtime, "20s"), manifests=manifests) as mount:
+        write(mount, "web.yaml", own % (2, endpoint.port))
+        assert states(mount)["web.yaml"] == "on trial", "its address may still come"
+        runtime.sandbox("s", of_pod("web"), time.time_ns(), ip="127.0.0.1", uid="u", ns="default")
+        runtime.container("c", "s", "web", 1, time.time_ns(), restarts="0")
+        wait(mount, "web.yaml", "good")
+        assert endpoint.requests
+
+
+def test_without_a_runtime_an_address_is_not_known(endpoint, runtime):
+    own = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: web\n    image: web:%d\n" \
+          "    readinessProbe: {httpGet: {port: 1}, periodSeconds: 1}\n"
+    component = {**COMPONENT, "runtimeEndpoint": f"unix://{runtime.path}.none"}
+    with mounted(endpoint, component, manifests={"web.yaml": own % 1}) as mount:
+        write(mount, "web.yaml", own % 2)
+        mount.wait_for(lambda: states(mount)["web.yaml"] in ("untried", "good"), "no trial", component="static-pods")
+        mount.wait_for(lambda: "web:2" in mount.read("lkg/static-pods/web.yaml").decode(), "good", component="static-pods")
