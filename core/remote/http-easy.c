@@ -13,7 +13,12 @@
 
 #define OK                200
 #define KEEPALIVE_SECONDS 15L
-#define USER_TIMEOUT_MSEC 30000 /* bytes unacknowledged for this long: the connection is dead */
+/*
+ * libcurl 7.88 takes 32 KiB at a time from a connection of HTTP/2. What does not fit into its buffer (16 KiB) it forgets until another
+ * byte comes, which never does at the end of a reply. A record of TLS fits.
+ */
+#define HTTP2_BUFFER_BYTES (64L << 10)
+#define USER_TIMEOUT_MSEC  30000 /* bytes unacknowledged for this long: the connection is dead */
 
 /* ---- options ---- */
 
@@ -164,6 +169,8 @@ static int set_address(struct lkg_http_transfer *t, const struct address *a, str
                 code = lkg_curl.easy_setopt(t->easy, CURLOPT_CONNECT_ONLY, 1L);
         if (code == CURLE_OK && a->scheme->is_http2)
                 code = lkg_curl.easy_setopt(t->easy, CURLOPT_HTTP_VERSION, http2_version(t));
+        if (code == CURLE_OK && a->scheme->is_http2)
+                code = lkg_curl.easy_setopt(t->easy, CURLOPT_BUFFERSIZE, HTTP2_BUFFER_BYTES);
         if (code != CURLE_OK || !name)
                 return check(code, err);
         (void)snprintf(real, sizeof(real), "::%s", t->peer); /* whatever host and port the URL says */

@@ -289,13 +289,12 @@ static void check_health(const struct checker *c, size_t i)
 static void check_runtime(const struct checker *c, size_t i)
 {
         const char *endpoint = c->config->components[i].runtime_endpoint;
-        const char *path = endpoint + strlen(LKG_RUNTIME_SCHEME);
         char quoted[5 * 64 + 8];
 
         if (!*endpoint || strcmp(endpoint, "auto") == 0)
                 return;
         if (strncmp(endpoint, LKG_RUNTIME_SCHEME "/", strlen(LKG_RUNTIME_SCHEME "/")) != 0 ||
-            strlen(path) >= LKG_RUNTIME_PATH_MAX)
+            strlen(endpoint) >= strlen(LKG_RUNTIME_SCHEME) + LKG_RUNTIME_PATH_MAX)
                 refuse_field(c, i, "runtimeEndpoint", 3021,
                              "%s: want auto, nothing, or a path like unix:///run/containerd/containerd.sock",
                              lkg_quote(endpoint, strlen(endpoint), quoted));

@@ -95,6 +95,15 @@ def test_many(runtime):
     assert len(ask(runtime)) == 101
 
 
+@pytest.mark.parametrize("size", [70_000, 300_000, 1_000_000, 1_234_567, 4_000_000])
+def test_long_answers(runtime, size):
+    """Also the last ones of a connection: nothing comes after them that would wake a reader who has left something."""
+    for name in ("a", "b", "c"):
+        runtime.container(name, "s1", name, RUNNING, BORN)
+        runtime.containers[-1]["annotations"]["x"] = "y" * (size // 3)
+    assert len(ask(runtime)) == 4
+
+
 def test_names_that_are_none(runtime):
     """What is too long is cut, what is not UTF-8 is escaped; no line has more than one container."""
     name = b'a\n"\xff\x00' + b"x" * 1000
@@ -129,6 +138,7 @@ def test_a_runtime_in_trouble(runtime, name, method):
     assert words in complaint(runtime)
 
 
+@pytest.mark.slow
 def test_a_runtime_that_hangs(runtime):
     runtime.say(LIST, grpc.hang())
     assert "Connection timed out" in complaint(runtime)
@@ -155,7 +165,7 @@ def status_of(pid):
     return dict(line.split(":\t", 1) for line in lib.read_file(f"/proc/{pid}/status").decode().splitlines() if ":\t" in line)
 
 
-@pytest.mark.skipif(bool(remotetool.KEPT), reason="sanitizer builds have no filter")
+@pytest.mark.slow  # also because sanitizer builds have no filter
 @pytest.mark.parametrize("method", [LIST, CONTAINERS], ids=["first", "last"])
 def test_who_reads_an_answer_has_given_up_everything(runtime, method):
     runtime.say(method, grpc.hang())
