@@ -26,7 +26,7 @@ class Asked(StandIn):
         self.runs.sandbox("s1", "etcd-n1", 5)
         self.runs.container("c1", "s1", "etcd", 1, 7, "4")
         endpoint = f"unix://{self.socket}" if endpoint is None else endpoint
-        self.mount.write_config(components=[{"name": "kubelet", "match": {"unit": ""}, "runtimeEndpoint": endpoint}])
+        self.mount.write_config(components=[{"name": "kubelet"}, {"name": "static-pods", "kind": "StaticPods", "runtimeEndpoint": endpoint}])
         return self.start()
 
     def close(self):
@@ -34,7 +34,7 @@ class Asked(StandIn):
         if hasattr(self, "runs"):
             self.runs.close()
 
-    def ask(self, component=b"kubelet"):
+    def ask(self, component=b"static-pods"):
         self.send(self.supervisor, "CONTAINERS", component)
 
     def answer(self):
@@ -42,7 +42,7 @@ class Asked(StandIn):
         message = self.next("CONTAINERS")
         return message.result, message.text.decode()
 
-    def ask_again(self, component=b"kubelet"):
+    def ask_again(self, component=b"static-pods"):
         """As soon as it may ask again."""
         while True:
             self.ask(component)
