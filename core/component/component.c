@@ -306,6 +306,8 @@ static unsigned wanted_release(const struct lkg_component *c)
 {
         unsigned release = c->config->schema_release;
 
+        if (c->pods && !release)
+                return c->pods->release;
         return release || !c->facts ? release : c->facts->release;
 }
 

@@ -137,23 +137,29 @@ static const char *named_by_kubelet(const struct lkg_engine *e)
  */
 static bool follow_kubelet(struct lkg_engine *e)
 {
+        const struct lkg_component *kubelet = lkg_engine_kubelet(e);
         const char *dir = named_by_kubelet(e);
-        bool moved = false;
+        struct lkg_component *c = NULL;
+        bool learned = false;
 
-        for (size_t i = 0; dir && *dir && i < e->n_components; i++) {
-                struct lkg_component *c = &e->components[i];
-
-                if (!c->pods || c->config->pods.source_set || strcmp(dir, c->config->file) == 0 ||
-                    !lkg_component_read_pods_from(c, dir))
-                        continue;
-                if (*dir != '/')
-                        lkg_rules_set_tree(&e->rules, (unsigned)i, dir);
-                moved = true;
+        for (size_t i = 0; i < e->n_components; i++)
+                if (e->components[i].pods)
+                        c = &e->components[i];
+        if (!c || !kubelet)
+                return false;
+        if (c->pods->release != kubelet->line.release) { /* it is the judge */
+                c->pods->release = kubelet->line.release;
+                learned = lkg_component_learn(c);
         }
-        for (size_t i = 0; moved && i < e->n_components; i++)
+        if (!dir || !*dir || c->config->pods.source_set || strcmp(dir, c->config->file) == 0 ||
+            !lkg_component_read_pods_from(c, dir))
+                return learned;
+        if (*dir != '/')
+                lkg_rules_set_tree(&e->rules, c->index, dir);
+        for (size_t i = 0; i < e->n_components; i++)
                 if (!e->components[i].pods)
                         lkg_component_move_pods(&e->components[i]);
-        return moved;
+        return true;
 }
 
 /* One round. Return: true: something may have changed meanwhile that it has not seen. */

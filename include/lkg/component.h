@@ -159,6 +159,7 @@ struct lkg_pods {
         struct lkg_value *good; /* the texts of the last good set; NULL = none */
         char good_sha256[LKG_SHA256_HEX];
         uint64_t judged_by; /* a hash of what the set was made with, besides the files */
+        unsigned release;   /* of the kubelet that reads them; 0 = not known */
 };
 
 /* What all components of an engine share. */
