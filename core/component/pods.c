@@ -255,10 +255,9 @@ enum lkg_severity lkg_pods_severity(const struct lkg_config_component *k)
 
 void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata)
 {
-        const struct lkg_component *c = userdata;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = lkg_pods_set(c->active);
+        struct lkg_component *c = userdata;
 
-        lkg_pods_make(candidate, &(struct lkg_pods_by){ .served = served,
+        lkg_pods_make(candidate, &(struct lkg_pods_by){ .served = lkg_pods_served(c),
                                                         .good = lkg_pods_good(c),
                                                         .bad = bad_list(c),
                                                         .release = lkg_component_release(c),
@@ -300,41 +299,73 @@ struct lkg_pods *lkg_pods_free(struct lkg_pods *pods)
         if (!pods)
                 return NULL;
         free_items(pods->items, pods->n_items);
+        lkg_value_unref(pods->texts);
         lkg_value_unref(pods->good);
         free(pods);
         return NULL;
 }
 
+/* The document of @file in the candidate, if that is what is served. One reference, or NULL. */
+static struct lkg_value *known_document(const struct lkg_component *c, const char *file)
+{
+        struct lkg_value *doc = lkg_component_serves_candidate(c) && c->candidate->doc
+                                        ? lkg_map_get(c->candidate->doc, file)
+                                        : NULL;
+
+        return doc ? lkg_value_ref(doc) : NULL;
+}
+
+static void take_pod(const struct lkg_component *c, const struct lkg_member *m, struct lkg_pod *ret)
+{
+        struct lkg_source *source = lkg_source_new("served", m->key.data);
+
+        *ret = (struct lkg_pod){ .file = lkg_copy(m->key.data), .text = lkg_value_ref(m->value) };
+        digest_of(m->value, ret->sha256);
+        ret->doc = known_document(c, m->key.data);
+        if (!ret->doc)
+                ret->doc = lkg_pods_document(source, m->value);
+        lkg_source_unref(source);
+}
+
+/* What is known of a pod of the same text, or of one that goes back. */
+static void take_over(struct lkg_pod *pod, const struct lkg_pod *before)
+{
+        if (strcmp(before->sha256, pod->sha256) == 0 || before->trial.state == LKG_POD_FAILED)
+                pod->trial = before->trial;
+}
+
 void lkg_pods_follow(struct lkg_component *c)
 {
         struct lkg_pods *pods = c->pods;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *texts = NULL;
         struct lkg_pod *before = pods->items;
         size_t n_before = pods->n_items, k = 0;
 
         if (pods->of == (c->active ? c->active->number : 0))
                 return;
-        texts = lkg_pods_set(c->active);
         pods->of = c->active ? c->active->number : 0;
-        pods->items = lkg_must(calloc(texts ? lkg_value_size(texts) + 1 : 1, sizeof(*pods->items)));
+        lkg_value_unref(pods->texts);
+        pods->texts = lkg_component_serves_candidate(c) && c->candidate->texts
+                              ? lkg_value_ref(lkg_pods_texts(c->candidate->texts))
+                              : lkg_pods_set(c->active);
+        pods->items =
+                lkg_must(calloc(pods->texts ? lkg_value_size(pods->texts) + 1 : 1, sizeof(*pods->items)));
         pods->n_items = 0;
-        for (struct lkg_member m = { 0 }; texts && lkg_value_next(texts, &m);) {
+        for (struct lkg_member m = { 0 }; pods->texts && lkg_value_next(pods->texts, &m);) {
                 struct lkg_pod *pod = &pods->items[pods->n_items++];
-                struct lkg_source *source = lkg_source_new("served", m.key.data);
 
-                pod->file = lkg_copy(m.key.data);
-                pod->text = lkg_value_ref(m.value);
-                digest_of(m.value, pod->sha256);
-                pod->doc = lkg_pods_document(source, m.value);
-                lkg_source_unref(source);
+                take_pod(c, &m, pod);
                 while (k < n_before && strcmp(before[k].file, pod->file) < 0)
                         k++;
-                if (k == n_before || strcmp(before[k].file, pod->file) != 0)
-                        continue;
-                if (strcmp(before[k].sha256, pod->sha256) == 0 || before[k].trial.state == LKG_POD_FAILED)
-                        pod->trial = before[k].trial; /* of the same text, or it goes back */
+                if (k < n_before && strcmp(before[k].file, pod->file) == 0)
+                        take_over(pod, &before[k]);
         }
         free_items(before, n_before);
+}
+
+const struct lkg_value *lkg_pods_served(struct lkg_component *c)
+{
+        lkg_pods_follow(c);
+        return c->pods->texts;
 }
 
 /* ---- trials ---- */
@@ -355,24 +386,31 @@ struct lkg_pod_rules lkg_pods_rules(const struct lkg_component *c)
         };
 }
 
-/* The set of those that are good, with the earlier documents of the others. */
+static const struct lkg_value *good_text(const struct lkg_component *c, const struct lkg_pod *pod)
+{
+        const struct lkg_value *good = lkg_pods_good(c);
+        bool is_good = !good || pod->trial.state == LKG_POD_GOOD || pod->trial.state == LKG_POD_UNTRIED;
+
+        return is_good ? pod->text : lkg_pods_text(good, pod->file);
+}
+
+/* The set of those that are good, with the earlier documents of the others. NULL: that is what is stored. */
 static struct lkg_value *make_good(const struct lkg_component *c)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = lkg_pods_set(c->active);
         const struct lkg_value *good = lkg_pods_good(c);
         struct lkg_value *texts = lkg_value_new_map(NULL, 0, 0);
 
         for (size_t i = 0; i < c->pods->n_items; i++) {
                 const struct lkg_pod *pod = &c->pods->items[i];
-                bool is_good =
-                        !good || pod->trial.state == LKG_POD_GOOD || pod->trial.state == LKG_POD_UNTRIED;
-                const struct lkg_value *text = lkg_pods_text(is_good ? served : good, pod->file);
+                const struct lkg_value *text = good_text(c, pod);
 
                 if (text)
                         (void)lkg_map_set(texts, pod->file, strlen(pod->file),
                                           lkg_value_ref((struct lkg_value *)text));
         }
-        return lkg_pods_set_of(texts);
+        if (good && lkg_value_equal(texts, good))
+                texts = lkg_value_unref(texts);
+        return texts ? lkg_pods_set_of(texts) : NULL;
 }
 
 /* What is good now is stored before anybody relies on it. */
@@ -382,17 +420,15 @@ static int save_good(struct lkg_component *c, struct lkg_error *err)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_dynamic *d = c->dynamic;
         struct lkg_pointers next = d->pointers;
-        char sha256[LKG_SHA256_HEX];
         int r;
 
-        lkg_document_render(set, LKG_FORMAT_YAML, c->names.hint, &buf);
-        (void)lkg_need(lkg_sha256_hex(lkg_buf_text(&buf), buf.size, sha256));
-        if (strcmp(sha256, next.good.sha256) == 0)
+        if (!set)
                 return 0;
-        r = lkg_store_save_document(&d->store, buf.data, buf.size,
-                                    *next.good.sha256 ? next.good.sha256 : NULL, sha256, err);
+        lkg_document_render(set, LKG_FORMAT_YAML, c->names.hint, &buf);
         next.good = (struct lkg_good){ .generation = c->active->number, .time_ns = lkg_realtime_ns() };
-        (void)snprintf(next.good.sha256, sizeof(next.good.sha256), "%s", sha256);
+        r = lkg_store_save_document(&d->store, lkg_buf_text(&buf), buf.size,
+                                    *d->pointers.good.sha256 ? d->pointers.good.sha256 : NULL,
+                                    next.good.sha256, err);
         if (r >= 0)
                 r = lkg_store_save_pointers(&d->store, &next, err);
         if (r >= 0)
@@ -525,7 +561,8 @@ bool lkg_pod_is_asked(const struct lkg_pod *pod)
                pod->trial.state == LKG_POD_BACK || pod->trial.state == LKG_POD_DEAD_END;
 }
 
-void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, lkg_pods_tell_fn *tell, void *userdata)
+void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lkg_pods_tell_fn *tell,
+                   void *userdata)
 {
         const struct telling telling = { c, tell, userdata };
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
@@ -556,7 +593,7 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, lkg_pods_tell_fn *t
                 else if (decided[i])
                         pass(&telling, pod);
         }
-        if (r >= 0)
+        if (r >= 0 && !publishing) /* a writer waits, and nobody relies on it yet */
                 r = save_good(c, &err);
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot save what became of a trial: %s", err.message);

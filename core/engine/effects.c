@@ -431,7 +431,7 @@ void lkg_engine_containers_answered(struct lkg_engine *e, const struct lkg_messa
         e->hooks->cycle(e, /* look= */ false);
 }
 
-void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c)
+void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c, bool publishing)
 {
         struct lkg_component *kubelet = lkg_engine_kubelet(e);
 
@@ -439,7 +439,7 @@ void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c)
         lkg_pods_learn(c);
         lkg_pod_checks_update(e->pod_checks, c, &e->runtime, kubelet ? lkg_health_endpoint(kubelet) : "");
         ask_runtime(e, c);
-        lkg_pods_step(c, lkg_boottime_ns(), tell_of_pod, e);
+        lkg_pods_step(c, lkg_boottime_ns(), publishing, tell_of_pod, e);
 }
 
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
@@ -447,7 +447,7 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
 
         if (c->pods) {
-                lkg_engine_tick_pods(e, c);
+                lkg_engine_tick_pods(e, c, /* publishing= */ false);
                 lkg_component_look_again(c); /* a mark makes another set */
                 return;
         }

@@ -206,7 +206,7 @@ void lkg_engine_happened(struct lkg_engine *e, struct lkg_component *c, enum lkg
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_tick_pods() - the same for static pods, also right after another set is published. */
-void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c);
+void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c, bool publishing);
 /** lkg_engine_containers_answered() - the container runtime has said which containers there are, or does not answer. */
 void lkg_engine_containers_answered(struct lkg_engine *e, const struct lkg_message *m);
 /** lkg_engine_containers_due() - when it is to be asked again; LKG_NEVER = nobody wants to know. */

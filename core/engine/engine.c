@@ -296,7 +296,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_ser
         if (u->changed)
                 lkg_component_prune_history(c);
         if (u->changed && c->pods) /* the trials of those that are new begin */
-                lkg_engine_tick_pods(e, c);
+                lkg_engine_tick_pods(e, c, /* publishing= */ true);
         lkg_component_note_served(c);
         lkg_engine_prepare_remote(e, c);
         lkg_component_note(c);

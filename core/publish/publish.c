@@ -94,14 +94,11 @@ static int fill_status(struct lkg_publisher *p, const struct lkg_snapshot *in, s
 static int fill_pods(struct lkg_publisher *p, const struct lkg_component *c, struct lkg_shown *shown,
                      struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
         const struct lkg_value *good = lkg_pods_good(c);
         int r = 0;
 
-        if (c->active && strcmp(shown->pods.of, c->active->sha256) != 0) {
-                served = lkg_pods_set(c->active);
-                r = lkg_pod_files_fill(p, &shown->pods, served, c->active->sha256, c->active, err);
-        }
+        if (c->active)
+                r = lkg_pod_files_fill(p, &shown->pods, c->pods->texts, c->active->sha256, c->active, err);
         if (r >= 0 && c->active && good)
                 r = lkg_pod_files_fill(p, &shown->good_pods, good, c->pods->good_sha256, c->active, err);
         return r;

@@ -156,7 +156,8 @@ struct lkg_pods {
         struct lkg_pod *items; /* of generation @of, in byte order of their names */
         size_t n_items;
         uint64_t of;
-        struct lkg_value *good; /* the texts of the last good set; NULL = none */
+        struct lkg_value *texts; /* of the same; NULL = nothing is served */
+        struct lkg_value *good;  /* the texts of the last good set; NULL = none */
         char good_sha256[LKG_SHA256_HEX];
         uint64_t judged_by; /* a hash of what the set was made with, besides the files */
         unsigned release;   /* of the kubelet that reads them; 0 = not known */
@@ -519,8 +520,12 @@ bool lkg_pod_is_asked(const struct lkg_pod *pod);
 /* An Event about a pod; @words: never content. */
 typedef void lkg_pods_tell_fn(void *userdata, const struct lkg_component *c, bool warning,
                               const char *reason, const char *words);
-/** lkg_pods_step() - the trials of its pods: time has passed, or facts are new. Marks and the last good set are durable. */
-void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, lkg_pods_tell_fn *tell, void *userdata);
+/**
+ * lkg_pods_step() - the trials of its pods: time has passed, or facts are new. Marks and the last good set are durable.
+ * @publishing: another set is about to be published: the last good one is stored by the next step
+ */
+void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lkg_pods_tell_fn *tell,
+                   void *userdata);
 /** lkg_pods_deadline() - when lkg_pods_step() is due; UINT64_MAX = never. */
 uint64_t lkg_pods_deadline(const struct lkg_component *c);
 /** lkg_pods_rules() - of the trials of @c. */
@@ -529,6 +534,8 @@ struct lkg_pod_rules lkg_pods_rules(const struct lkg_component *c);
 const struct lkg_value *lkg_pods_text(const struct lkg_value *texts, const char *file);
 /** lkg_pods_set_of() - the document of a set: @texts, which it takes over. Return: one reference. */
 struct lkg_value *lkg_pods_set_of(struct lkg_value *texts);
+/** lkg_pods_served() - the texts of c->active, borrowed; NULL = nothing is served. */
+const struct lkg_value *lkg_pods_served(struct lkg_component *c);
 /** lkg_pods_good() - the texts of the last good set, borrowed; NULL = there is none. */
 const struct lkg_value *lkg_pods_good(const struct lkg_component *c);
 /** lkg_component_look_again() - the candidate is made again: something besides the files has changed. */
