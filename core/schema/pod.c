@@ -253,17 +253,31 @@ static void walk(const struct lkg_pod_part *up, const struct lkg_schema_node *no
 
 /* ---- judging ---- */
 
-/* apimachinery, SimpleMetaFactory, with encoding/json: names in any case, the last one that is not null counts. */
+static bool is_wanted(const struct lkg_value *value, const char *want)
+{
+        struct lkg_span text = lkg_text_of(value);
+
+        return lkg_span_is(text, want) || (strcmp(want, "v1") == 0 && lkg_span_is(text, "/v1"));
+}
+
+/*
+ * Names in any case, as apimachinery's SimpleMetaFactory reads them. Of several spellings the last one counts, in an order that we do
+ * not know any more, so the right one does; what is no text is refused.
+ */
 static bool check_header(const struct lkg_value *doc, const char *name, const char *want,
                          struct lkg_report *report)
 {
         const struct lkg_value *value = NULL;
 
-        for (struct lkg_member m = { 0 }; lkg_value_next(doc, &m);)
-                if (lkg_merge_key_folds(name, m.key.data, m.key.size) && lkg_value_type(m.value) != LKG_NULL)
+        for (struct lkg_member m = { 0 }; lkg_value_next(doc, &m);) {
+                bool decided = value && (lkg_value_type(value) != LKG_STRING ||
+                                         (is_wanted(value, want) && lkg_value_type(m.value) == LKG_STRING));
+
+                if (!decided && lkg_merge_key_folds(name, m.key.data, m.key.size) &&
+                    lkg_value_type(m.value) != LKG_NULL)
                         value = m.value;
-        if (lkg_span_is(lkg_text_of(value), want) ||
-            (strcmp(want, "v1") == 0 && lkg_span_is(lkg_text_of(value), "/v1")))
+        }
+        if (is_wanted(value, want))
                 return true;
         lkg_report_add(report, LKG_ERROR, value ? LKG_F_NOT_ONE_OF : LKG_F_REQUIRED,
                        LKG_AT(value ? value : doc),
@@ -294,7 +308,7 @@ void lkg_pod_judge(const struct lkg_value *doc, unsigned release, struct lkg_rep
         if (!check_header(doc, "apiVersion", "v1", report) || !is_pod)
                 return;
         find_ignored(&(struct ignoring){ release, report }, node, "", doc);
-        pod = lkg_typed_decode(node, doc, LKG_TYPED_ROUND, &misfits, NULL);
+        pod = lkg_typed_decode(node, doc, LKG_TYPED_ROUND | LKG_TYPED_TWICE, &misfits, NULL);
         if (!lkg_report_first_error(&misfits)) {
                 (void)lkg_map_remove(pod, "status", strlen("status")); /* which is not validated */
                 walk(&top, node, "", "", pod);

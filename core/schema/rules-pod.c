@@ -18,16 +18,14 @@ static const char id[] = "want 0 to 2147483647";
 static const char port[] = "want a port, 1 to 65535";
 static const char no_objects[] = "a static pod cannot use objects of the API server";
 static const char signals[] =
-        "SIGABRT, SIGALRM, SIGBUS, SIGCHLD, SIGCLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGIOT, "
-        "SIGKILL, SIGPIPE, SIGPOLL, SIGPROF, SIGPWR, SIGQUIT, SIGSEGV, SIGSTKFLT, SIGSTOP, SIGSYS, SIGTERM, "
-        "SIGTRAP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, "
-        "SIGXFSZ, "
-        "SIGRTMIN, SIGRTMIN+1, SIGRTMIN+2, SIGRTMIN+3, SIGRTMIN+4, SIGRTMIN+5, SIGRTMIN+6, SIGRTMIN+7, "
-        "SIGRTMIN+8, SIGRTMIN+9, SIGRTMIN+10, SIGRTMIN+11, SIGRTMIN+12, SIGRTMIN+13, SIGRTMIN+14, "
-        "SIGRTMIN+15, "
-        "SIGRTMAX-14, SIGRTMAX-13, SIGRTMAX-12, SIGRTMAX-11, SIGRTMAX-10, SIGRTMAX-9, SIGRTMAX-8, "
-        "SIGRTMAX-7, "
-        "SIGRTMAX-6, SIGRTMAX-5, SIGRTMAX-4, SIGRTMAX-3, SIGRTMAX-2, SIGRTMAX-1, SIGRTMAX";
+        "SIGABRT, SIGALRM, SIGBUS, SIGCHLD, SIGCLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, "
+        "SIGIOT, SIGKILL, SIGPIPE, SIGPOLL, SIGPROF, SIGPWR, SIGQUIT, SIGSEGV, SIGSTKFLT, SIGSTOP, SIGSYS, "
+        "SIGTERM, SIGTRAP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, "
+        "SIGXCPU, SIGXFSZ, SIGRTMIN, SIGRTMIN+1, SIGRTMIN+2, SIGRTMIN+3, SIGRTMIN+4, SIGRTMIN+5, "
+        "SIGRTMIN+6, SIGRTMIN+7, SIGRTMIN+8, SIGRTMIN+9, SIGRTMIN+10, SIGRTMIN+11, SIGRTMIN+12, "
+        "SIGRTMIN+13, SIGRTMIN+14, SIGRTMIN+15, SIGRTMAX-14, SIGRTMAX-13, SIGRTMAX-12, SIGRTMAX-11, "
+        "SIGRTMAX-10, SIGRTMAX-9, SIGRTMAX-8, SIGRTMAX-7, SIGRTMAX-6, SIGRTMAX-5, SIGRTMAX-4, SIGRTMAX-3, "
+        "SIGRTMAX-2, SIGRTMAX-1, SIGRTMAX";
 
 /* ---- single values ---- */
 
@@ -201,34 +199,26 @@ const struct lkg_pod_rule lkg_pod_rules[] = {
             no_objects, STATIC, .since = 134),
         ROW(UNSET,
             "Volume.secret Volume.configMap Volume.persistentVolumeClaim Volume.ephemeral Volume.csi "
-            "Volume.glusterfs "
-            "Volume.azureFile VolumeProjection.secret VolumeProjection.configMap "
-            "VolumeProjection.serviceAccountToken "
-            "EnvVarSource.secretKeyRef EnvVarSource.configMapKeyRef",
+            "Volume.glusterfs Volume.azureFile VolumeProjection.secret VolumeProjection.configMap "
+            "VolumeProjection.serviceAccountToken EnvVarSource.secretKeyRef EnvVarSource.configMapKeyRef",
             no_objects, .flags = LKG_RULE_STATIC | LKG_RULE_NIL, .since = 134),
         ROW(UNSET, "VolumeProjection.clusterTrustBundle VolumeProjection.podCertificate", no_objects,
             .flags = LKG_RULE_STATIC | LKG_RULE_NIL),
 
         ROW(SET,
             "Pod.metadata.name PodSpec.containers OwnerReference.kind OwnerReference.name "
-            "OwnerReference.uid "
-            "PodDNSConfigOption.name Container.name Container.image EnvVar.name FileKeySelector.key "
-            "FileKeySelector.path "
-            "VolumeMount.mountPath ExecAction.command NodeSelector.nodeSelectorTerms "
-            "TopologySpreadConstraint.topologyKey "
-            "Volume.name HostPathVolumeSource.path DownwardAPIVolumeFile.path "
-            "GitRepoVolumeSource.repository "
+            "OwnerReference.uid PodDNSConfigOption.name Container.name Container.image EnvVar.name "
+            "FileKeySelector.key FileKeySelector.path VolumeMount.mountPath ExecAction.command "
+            "NodeSelector.nodeSelectorTerms TopologySpreadConstraint.topologyKey Volume.name "
+            "HostPathVolumeSource.path DownwardAPIVolumeFile.path GitRepoVolumeSource.repository "
             "GCEPersistentDiskVolumeSource.pdName AWSElasticBlockStoreVolumeSource.volumeID "
-            "NFSVolumeSource.server "
-            "ISCSIVolumeSource.targetPortal ISCSIVolumeSource.iqn RBDVolumeSource.monitors "
-            "RBDVolumeSource.image "
-            "CephFSVolumeSource.monitors CinderVolumeSource.volumeID FlexVolumeSource.driver "
-            "QuobyteVolumeSource.registry "
+            "NFSVolumeSource.server ISCSIVolumeSource.targetPortal ISCSIVolumeSource.iqn "
+            "RBDVolumeSource.monitors RBDVolumeSource.image CephFSVolumeSource.monitors "
+            "CinderVolumeSource.volumeID FlexVolumeSource.driver QuobyteVolumeSource.registry "
             "QuobyteVolumeSource.volume AzureDiskVolumeSource.diskName AzureDiskVolumeSource.diskURI "
             "VsphereVirtualDiskVolumeSource.volumePath PhotonPersistentDiskVolumeSource.pdID "
-            "PortworxVolumeSource.volumeID "
-            "ScaleIOVolumeSource.gateway ScaleIOVolumeSource.system ScaleIOVolumeSource.volumeName "
-            "StorageOSVolumeSource.volumeName",
+            "PortworxVolumeSource.volumeID ScaleIOVolumeSource.gateway ScaleIOVolumeSource.system "
+            "ScaleIOVolumeSource.volumeName StorageOSVolumeSource.volumeName",
             set),
         ROW(SET, "ImageVolumeSource.reference", set, .since = 137),
         ROW(SET, "PodSchedulingGroup.podGroupName", set, NIL),
@@ -242,9 +232,8 @@ const struct lkg_pod_rule lkg_pod_rules[] = {
         ROW(PARSE, "OwnerReference.apiVersion", .parse = parse_group_version),
         ROW(PARSE,
             "Pod.metadata.namespace PodSpec.hostname PodSpec.subdomain Container.name Volume.name "
-            "PodAffinityTerm.namespaces "
-            "WorkloadReference.podGroupReplicaKey StorageOSVolumeSource.volumeName "
-            "StorageOSVolumeSource.volumeNamespace",
+            "PodAffinityTerm.namespaces WorkloadReference.podGroupReplicaKey "
+            "StorageOSVolumeSource.volumeName StorageOSVolumeSource.volumeNamespace",
             .parse = lkg_name_dns_label, OR_EMPTY),
         ROW(PARSE, "WorkloadReference.podGroup", .parse = lkg_name_dns_label),
         ROW(PARSE, "PodSpec.priorityClassName HostAlias.hostnames", .parse = lkg_name_dns_subdomain,
@@ -293,9 +282,8 @@ const struct lkg_pod_rule lkg_pod_rules[] = {
         ROW(NUMBER, "PodSpec.activeDeadlineSeconds", "want 1 to 2147483647", 1, INT32_MAX),
         ROW(NUMBER,
             "PodSecurityContext.fsGroup PodSecurityContext.runAsUser PodSecurityContext.runAsGroup "
-            "SecurityContext.runAsUser "
-            "SecurityContext.runAsGroup DownwardAPIVolumeSource.defaultUser DownwardAPIVolumeFile.user "
-            "ProjectedVolumeSource.defaultUser",
+            "SecurityContext.runAsUser SecurityContext.runAsGroup DownwardAPIVolumeSource.defaultUser "
+            "DownwardAPIVolumeFile.user ProjectedVolumeSource.defaultUser",
             id, .max = INT32_MAX),
         ROW(NUMBER, "ContainerPort.containerPort GRPCAction.port", port, 1, 65535),
         ROW(NUMBER, "ContainerPort.hostPort", port, .max = 65535),

@@ -18,7 +18,7 @@
 
 /**
  * lkg_pod_judge() - what a kubelet says of a manifest.
- * @doc:     the first document of the file, read as YAML (as the kubelet reads JSON, too) without strictness
+ * @doc:     the first document of the file, in the format of lkg_detect_format(), read with LKG_DECODE_TWICE
  * @release: as 1.NN: 136; 0 = the latest
  * @report:  gets errors: the kubelet refuses the file; warnings: what it ignores without a word. Each has the path of the field
  *           and the position of the value, or of what should have it

@@ -33,7 +33,7 @@ static struct lkg_value *decode(const char *text, size_t size, struct lkg_report
         struct lkg_source *source = lkg_source_new("manifest", "m");
         struct lkg_value *doc = NULL;
 
-        (void)lkg_decode_yaml(text, size, 0, source, report, &doc);
+        (void)lkg_decode(text, size, lkg_detect_format(text, size), LKG_DECODE_TWICE, source, report, &doc);
         lkg_source_unref(source);
         return doc;
 }

@@ -60,7 +60,8 @@ void answer_pod(const struct answer *a)
         struct lkg_source *source = lkg_source_new("manifest", "pod.yaml");
         size_t size;
         const char *text = text_of(a->request, &size);
-        int r = lkg_decode_yaml(text, size, 0, source, &report, &doc);
+        int r = lkg_decode(text, size, lkg_detect_format(text, size), LKG_DECODE_TWICE, source, &report,
+                           &doc);
 
         lkg_source_unref(source);
         if (r == 0)

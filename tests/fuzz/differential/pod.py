@@ -38,6 +38,7 @@ KEYS = ["a", "A", "example.com/a", "a/b/c", "", "cpu", "memory", "ephemeral-stor
         "requests.a/b", "kubernetes.io/x", "limits.cpu", "a" * 64, "container.apparmor.security.beta.kubernetes.io/c", "controller.kubernetes.io/pod-deletion-cost",
         "seccomp.security.alpha.kubernetes.io/pod", "container.seccomp.security.alpha.kubernetes.io/c"]
 # Not judged: lkg/pod.h says what.
+YAML = "#\n"  # before JSON it makes the kubelet read YAML
 IGNORED = re.compile(r"volumes\[\d+\]\.(iscsi|fc|flexVolume|flocker|quobyte|azureDisk|cinder|storageos)|windowsOptions|hostProcess|windows pod|bindMountOptions|"
                      r"annotation and field must match|metadata\.annotations(\[|\.\w+\.)|disallowed from being an owner|Only one reference can have Controller")
 
@@ -153,11 +154,12 @@ class Pod(ops.TextOp):
         tree = json.loads(rng.choice(self.seeds)["text"])
         for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5))):
             change(rng, tree)
-        return self.request(json.dumps(tree))
+        return self.request(rng.choice(("", YAML)) + json.dumps(tree))
 
     def smaller(self, request):
-        for tree in jsontree.smaller(jsontree.parse(request["text"])):
-            yield self.request(jsontree.dump(tree))
+        text = request["text"].removeprefix(YAML)
+        for tree in jsontree.smaller(jsontree.parse(text)):
+            yield self.request(request["text"][: -len(text)] + jsontree.dump(tree))
 
     def alike(self, request, want, got):
         error = want.get("error") or ""
