@@ -172,8 +172,7 @@ static int parse_resource(const char *text, size_t size, char *reason)
                 return is_huge(name) || lkg_rule_word("cpu, memory, ephemeral-storage", name)
                                ? 0
                                : lkg_refuse(reason, "want cpu, memory, ephemeral-storage, hugepages-SIZE or "
-                                                    "a device's name, "
-                                                    "such as example.com/device");
+                                                    "one such as example.com/device");
         if (!is_native(name) &&
             (starts(name, "requests.") || lkg_name_qualified(request, strlen(request), NULL) < 0))
                 return lkg_refuse(reason, "too long, or begins with requests.");
@@ -201,7 +200,7 @@ __int128 lkg_pod_amount(const struct lkg_value *value)
         n = quantity.digits ? most : (__int128)quantity.value;
         for (int32_t scale = quantity.scale + 9; scale > 0 && n > 0 && n < most; scale--)
                 n *= 10;
-        for (int32_t scale = quantity.scale + 9; scale < 0; scale++)
+        for (int32_t scale = quantity.scale + 9; scale < 0 && n > 0; scale++)
                 n /= 10;
         return quantity.negative ? -n : n;
 }
@@ -224,16 +223,19 @@ static bool has_whole(const struct lkg_pod_part *part)
         return part->rules.release >= 135 && lkg_rule_gate(&part->rules, "PodLevelResources");
 }
 
-/* One map of @part, of a container or (@whole) of the pod. Return: does it have cpu or memory? */
-static bool check_list(const struct lkg_pod_part *part, const char *path, bool whole)
+#define HAS_HUGE    1u
+#define HAS_COMPUTE 2u /* cpu or memory, which huge pages need beside them */
+
+/* One map of @part, of a container or (@whole) of the pod. Return: what it has. */
+static unsigned check_list(const struct lkg_pod_part *part, const char *path, bool whole)
 {
-        bool found = false;
+        unsigned has = 0;
 
         for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pod_get(part, path), &m);) {
                 const char *key = LKG_KEY_PATH(path, m.key);
                 char why[LKG_REFUSAL_MAX];
 
-                found |= lkg_rule_word("cpu, memory", m.key);
+                has |= is_huge(m.key) ? HAS_HUGE : lkg_rule_word("cpu, memory", m.key) ? HAS_COMPUTE : 0;
                 if ((whole ? parse_pod_resource : parse_resource)(m.key.data, m.key.size, why) < 0)
                         lkg_breach(&part->rules, LKG_F_NOT_ONE_OF, key, m.value, "is of no resource: %s",
                                    why);
@@ -246,28 +248,20 @@ static bool check_list(const struct lkg_pod_part *part, const char *path, bool w
                 else if (!is_native(m.key) && lkg_pod_amount(m.value) % BILLION != 0)
                         lkg_breach(&part->rules, LKG_F_BAD_FORMAT, key, m.value, "is not a whole number");
         }
-        return found;
-}
-
-static bool has_huge(const struct lkg_value *map)
-{
-        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);)
-                if (is_huge(m.key))
-                        return true;
-        return false;
+        return has;
 }
 
 /* A request that is left out is its limit. */
 static void check_resources(const struct lkg_pod_part *part)
 {
-        bool whole = part->up && strcmp(part->up->rules.node->go, "PodSpec") == 0, found;
+        bool whole = part->up && strcmp(part->up->rules.node->go, "PodSpec") == 0;
         const struct lkg_value *limits = lkg_pod_get(part, "limits"),
                                *requests = lkg_pod_get(part, "requests");
 
         if (whole && !has_whole(part))
                 return;
-        found = check_list(part, "limits", whole);
-        found = check_list(part, "requests", whole) || found;
+        if ((check_list(part, "limits", whole) | check_list(part, "requests", whole)) == HAS_HUGE)
+                lkg_pod_breach(part, LKG_F_REQUIRED, "limits", "must have cpu or memory beside huge pages");
         for (struct lkg_member m = { 0 }; lkg_value_next(requests, &m);) {
                 const struct lkg_value *limit = limits ? lkg_map_find(limits, m.key) : NULL;
                 const char *key = LKG_KEY_PATH("requests", m.key);
@@ -281,12 +275,9 @@ static void check_resources(const struct lkg_pod_part *part)
                         lkg_breach(&part->rules, LKG_F_CONTRADICTION, key, m.value, "must be %s its limit%s",
                                    may_overcommit(m.key) ? "at most" : "the same as", LKG_ASIDE(limit));
         }
-        if (!found && (has_huge(limits) || has_huge(requests)))
-                lkg_breach(&part->rules, LKG_F_REQUIRED, "limits", limits,
-                           "must have cpu or memory beside huge pages");
-        if (lkg_pod_get(part, "claims") && (whole || lkg_value_size(lkg_pod_get(part, "claims")) > 0))
-                lkg_breach(&part->rules, LKG_F_STATIC_POD, "claims", lkg_pod_get(part, "claims"),
-                           "is not allowed; a static pod cannot use objects of the API server");
+        if (lkg_pod_get(part, "claims") && (whole || lkg_pod_size(part, "claims") > 0))
+                lkg_pod_breach(part, LKG_F_STATIC_POD, "claims",
+                               "is not allowed; a static pod cannot use objects of the API server");
 }
 
 /* What the containers ask for together: those that stay, or with them the init container that asks for most. */
@@ -318,6 +309,8 @@ static void check_together(const struct lkg_pod_part *spec)
         const struct lkg_value *limits = lkg_pod_get(spec, "resources.limits"),
                                *requests = lkg_pod_get(spec, "resources.requests");
 
+        bool completed = !lkg_rule_gate(&spec->rules, "PodLevelResourcesFixDefaulting");
+
         if (!has_whole(spec))
                 return;
         for (struct lkg_member m = { 0 }; lkg_value_next(requests, &m);)
@@ -326,6 +319,12 @@ static void check_together(const struct lkg_pod_part *spec)
                                    LKG_KEY_PATH("resources.requests", m.key), m.value,
                                    "is less than the containers request together");
         for (struct lkg_member m = { 0 }; lkg_value_next(limits, &m);) {
+                /* what the containers request is the default of what the pod does */
+                if (completed && may_overcommit(m.key) && !(requests && lkg_map_find(requests, m.key)) &&
+                    lkg_pod_amount(m.value) < together(spec, "resources.requests", m.key))
+                        lkg_breach(&spec->rules, LKG_F_CONTRADICTION,
+                                   LKG_KEY_PATH("resources.limits", m.key), m.value,
+                                   "is less than the containers request together");
                 if (is_huge(m.key) && lkg_pod_amount(m.value) < together(spec, "resources.limits", m.key))
                         lkg_breach(&spec->rules, LKG_F_CONTRADICTION,
                                    LKG_KEY_PATH("resources.limits", m.key), m.value,
@@ -344,7 +343,7 @@ static void check_together(const struct lkg_pod_part *spec)
 
 static void check_overhead(const struct lkg_pod_part *spec)
 {
-        if (!check_list(spec, "overhead", false) && has_huge(lkg_pod_get(spec, "overhead")))
+        if (check_list(spec, "overhead", false) == HAS_HUGE)
                 lkg_pod_breach(spec, LKG_F_REQUIRED, "overhead",
                                "must have cpu or memory beside huge pages");
 }

@@ -118,7 +118,7 @@ OTHER_NAMES = (("spec.securitycontext.shareprocess", "spec.shareprocess"), ("per
                ("downwardapi.", "downwardapi.items."), ("tolerations.operator", "tolerations.value"), ("spec.nodename", "spec.schedulinggates"),
                (".namespace", ".namespaces"), ("fieldpath", "apiversion"), ("overhead.limits", "overhead"), ("serviceaccountname", "serviceaccount"),
                ("spec.resources.containers", "spec.resources.limits"),
-               ("tolerations.effect", "tolerations.tolerationseconds"), ("ports.hostport", "ports.containerport"),
+               ("tolerations.effect", "tolerations.tolerationseconds"), ("volumemounts.", "volumedevices."), ("ports.hostport", "ports.containerport"),
                ("downwardapi.items.fieldref.fieldpath", "downwardapi.items.fieldref.apiversion"), ("projected.path", "projected.sources"))
 # Of two sources of a volume, or two handlers, we may keep the other one.
 TOO_MANY = re.compile(r"\.\w+: Forbidden: may not specify more than 1")
