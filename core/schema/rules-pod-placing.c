@@ -223,6 +223,12 @@ static bool has_whole(const struct lkg_pod_part *part)
         return part->rules.release >= 135 && lkg_rule_gate(&part->rules, "PodLevelResources");
 }
 
+/* Does a pod with limits request what its containers do, if it does not say what? */
+static bool is_completed(const struct lkg_pod_part *part)
+{
+        return !lkg_rule_gate(&part->rules, "PodLevelResourcesFixDefaulting");
+}
+
 #define HAS_HUGE    1u
 #define HAS_COMPUTE 2u /* cpu or memory, which huge pages need beside them */
 
@@ -260,7 +266,9 @@ static void check_resources(const struct lkg_pod_part *part)
 
         if (whole && !has_whole(part))
                 return;
-        if ((check_list(part, "limits", whole) | check_list(part, "requests", whole)) == HAS_HUGE)
+        /* of a pod that is completed, what its containers request counts, too */
+        if ((check_list(part, "limits", whole) | check_list(part, "requests", whole)) == HAS_HUGE &&
+            !(whole && is_completed(part)))
                 lkg_pod_breach(part, LKG_F_REQUIRED, "limits", "must have cpu or memory beside huge pages");
         for (struct lkg_member m = { 0 }; lkg_value_next(requests, &m);) {
                 const struct lkg_value *limit = limits ? lkg_map_find(limits, m.key) : NULL;
@@ -309,8 +317,6 @@ static void check_together(const struct lkg_pod_part *spec)
         const struct lkg_value *limits = lkg_pod_get(spec, "resources.limits"),
                                *requests = lkg_pod_get(spec, "resources.requests");
 
-        bool completed = !lkg_rule_gate(&spec->rules, "PodLevelResourcesFixDefaulting");
-
         if (!has_whole(spec))
                 return;
         for (struct lkg_member m = { 0 }; lkg_value_next(requests, &m);)
@@ -320,7 +326,8 @@ static void check_together(const struct lkg_pod_part *spec)
                                    "is less than the containers request together");
         for (struct lkg_member m = { 0 }; lkg_value_next(limits, &m);) {
                 /* what the containers request is the default of what the pod does */
-                if (completed && may_overcommit(m.key) && !(requests && lkg_map_find(requests, m.key)) &&
+                if (is_completed(spec) && may_overcommit(m.key) &&
+                    !(requests && lkg_map_find(requests, m.key)) &&
                     lkg_pod_amount(m.value) < together(spec, "resources.requests", m.key))
                         lkg_breach(&spec->rules, LKG_F_CONTRADICTION,
                                    LKG_KEY_PATH("resources.limits", m.key), m.value,

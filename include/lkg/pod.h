@@ -6,9 +6,15 @@
  * options of the kubelet's default feature gates, HasAPIObjectReference(). The kubelet takes all of a file or nothing, and tells only
  * its log.
  *
- * Not judged, so accepted: what only a pod of Windows has; the insides of what a static pod cannot have anyway (Secrets, claims,
- * ephemeral containers), of which a kubelet of 1.33 refuses some; tolerations in an annotation; gates that the kubelet's own
- * configuration sets.
+ * Not judged, so accepted, because a static pod has little use for it or nobody writes it by hand:
+ *
+ *     what only a pod of Windows has;
+ *     the insides of what a static pod cannot have anyway (Secrets, claims), of which a kubelet of 1.33 refuses some;
+ *     annotations with a meaning (profiles, tolerations, the cost of a deletion), owners beyond their names, names of managers;
+ *     forms of what volumes of single vendors and block protocols name (iSCSI, Fibre Channel, Flocker, Quobyte, ...);
+ *     huge pages of a whole pod without cpu or memory, up to 1.36; underscores in DNS searches, up to 1.34; bindMountOptions.
+ *
+ * Feature gates have their defaults: what the kubelet's own configuration sets is not asked for.
  *
  * One thread, like the value tree.
  */

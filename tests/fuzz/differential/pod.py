@@ -40,7 +40,7 @@ KEYS = ["a", "A", "example.com/a", "a/b/c", "", "cpu", "memory", "ephemeral-stor
 # Not judged: lkg/pod.h says what.
 YAML = "#\n"  # before JSON it makes the kubelet read YAML
 IGNORED = re.compile(r"volumes\[\d+\]\.(iscsi|fc|flexVolume|flocker|quobyte|azureDisk|cinder|storageos)|windowsOptions|hostProcess|windows pod|bindMountOptions|"
-                     r"annotation and field must match|metadata\.annotations(\[|\.\w+\.)|disallowed from being an owner|Only one reference can have Controller")
+                     r"annotation and field must match|metadata\.annotations(\[|\.\w+\.)|disallowed from being an owner|Only one reference can have Controller|managedFields\[\d+\]\.manager|spec\.resources: Forbidden: HugePages")
 
 
 def value(rng, go, depth=0):
