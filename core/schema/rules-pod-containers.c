@@ -31,7 +31,7 @@ static void check_restarts(const struct lkg_pod_part *container, bool init)
                 lkg_pod_exclude(container, policy, "a container that is no init container");
         else if (value && !lkg_rule_word(words, lkg_text_of(value)))
                 lkg_pod_breach(container, LKG_F_NOT_ONE_OF, policy, "is not known; want one of %s", words);
-        if (n > 0 && !value && (gate || init))
+        if (n > 0 && !value && gate)
                 lkg_pod_breach(container, LKG_F_REQUIRED, policy, "is needed with %s; set it", by_code);
         if (n > 20 && gate)
                 lkg_pod_breach(container, LKG_F_OUT_OF_RANGE, by_code, "are too many; want at most 20");
