@@ -105,22 +105,12 @@ struct making {
         struct lkg_value *texts, *docs;
 };
 
-static const char *member_text(const struct lkg_value *doc, const char *name, const char *fallback)
-{
-        const struct lkg_value *metadata = doc ? lkg_map_get(doc, "metadata") : NULL;
-        const char *text =
-                metadata && lkg_value_type(metadata) == LKG_MAP ? lkg_map_get_string(metadata, name) : NULL;
-
-        return text && *text ? text : fallback;
-}
-
 /* The pod of another file in the set that is the same; NULL = none. */
 static const struct lkg_value *same_pod(const struct making *m, const struct lkg_value *doc)
 {
         for (struct lkg_member other = { 0 }; lkg_value_next(m->docs, &other);)
-                if (strcmp(member_text(doc, "name", ""), member_text(other.value, "name", "")) == 0 &&
-                    strcmp(member_text(doc, "namespace", "default"),
-                           member_text(other.value, "namespace", "default")) == 0)
+                if (strcmp(lkg_pod_name(doc), lkg_pod_name(other.value)) == 0 &&
+                    strcmp(lkg_pod_namespace(doc), lkg_pod_namespace(other.value)) == 0)
                         return other.value;
         return NULL;
 }
@@ -139,7 +129,7 @@ static void put(struct making *m, const char *file, const struct lkg_value *text
                 lkg_report_add(
                         &m->candidate->report, LKG_WARNING, LKG_C_SAME_POD, &where,
                         "%spod %s of namespace %s is served from there, this file is not; keep one of them",
-                        place, member_text(doc, "name", ""), member_text(doc, "namespace", "default"));
+                        place, lkg_pod_name(doc), lkg_pod_namespace(doc));
         } else if (doc) {
                 (void)lkg_map_set(m->texts, file, strlen(file), lkg_value_ref((struct lkg_value *)text));
                 (void)lkg_map_set(m->docs, file, strlen(file), lkg_value_ref(doc));
