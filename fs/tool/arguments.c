@@ -104,6 +104,8 @@ const struct lkg_tool_option lkg_tool_option_rows[] = {
         { "virtual-dir", 0, "D", LKG_OPT_VIEW, STRING, AT(virtual_dir),
           "virtualDir of the mount (default: detected)" },
         { "timeout", 0, "T", LKG_OPT_TIMEOUT, DURATION, AT(wait.timeout_ns), "give up after 30s, 5m, ..." },
+        { "no-wait", 0, NULL, LKG_OPT_EDIT, FLAG, AT(wait.never),
+          "of a manifest: do not wait for the verdict" },
         { "check", 0, "CHECK", LKG_OPT_CHECK, STRING, AT(check),
           "condition (default), served, bad or processes" },
         { "output", 'o', "FORMAT", LKG_OPT_FORMAT, FORMAT, AT(format), "text, json or yaml" },

@@ -93,20 +93,40 @@ static void offer_set_fields(struct complete *c)
         }
 }
 
-/* Drop-ins of the component, by the names of its layers. */
-static void offer_dropins(struct complete *c)
+/* Drop-ins and manifests of one component, by the names of its layers. */
+static void offer_layers(struct complete *c)
 {
-        static const char role[] = "-drop-in-", end[] = ".yaml", merged[] = ".merged.yaml";
+        static const char *const roles[] = { "-drop-in-", "-manifest-" };
+        static const char end[] = ".yaml", merged[] = ".merged.yaml";
         const struct lkg_strings names = list(c, "layers");
 
         for (size_t i = 0; i < names.n_items; i++) {
-                char *name = strstr(names.items[i], role);
                 size_t size = strlen(names.items[i]);
 
-                if (!name || strstr(name, merged) || size < strlen(end))
+                if (strstr(names.items[i], merged) || size < strlen(end))
                         continue;
                 names.items[i][size - strlen(end)] = '\0';
-                offer(c, name + strlen(role), "drop-in");
+                for (size_t k = 0; k < LKG_ARRAY_SIZE(roles); k++) {
+                        const char *name = strstr(names.items[i], roles[k]);
+
+                        if (name)
+                                offer(c, name + strlen(roles[k]), k ? "manifest" : "drop-in");
+                }
+        }
+}
+
+/* `lkgfs edit` finds the component by the name. */
+static void offer_editable(struct complete *c)
+{
+        struct lkg_strings names = { 0 };
+
+        if (!c->tool.options.component && open_view(c, false))
+                (void)lkg_view_components(&c->view, &names);
+        if (names.n_items == 0)
+                offer_layers(c);
+        for (size_t i = 0; i < names.n_items; i++) {
+                c->tool.options.component = names.items[i];
+                offer_layers(c);
         }
 }
 
@@ -162,7 +182,7 @@ static void offer_place(struct complete *c, struct lkg_span place, bool of_verb)
                 { "M", true, offer_generations },
                 { "MOUNTPOINT", true, NULL, ":directory" },
                 { "N", true, offer_generations },
-                { "NAME", true, offer_dropins },
+                { "NAME", true, offer_editable },
                 { "PATCH", true, NULL, ":file" },
                 { "T", false, NULL, "30s|5m|1h" },
                 { "TARGET", true, NULL, ":file" },

@@ -144,6 +144,13 @@ static struct lkg_value *read_drift(const char *text)
         return list;
 }
 
+struct lkg_value *lkg_known_pods(const char *text)
+{
+        static const char *const keys[] = { "file", "sha256", "state", "since", "why" };
+
+        return lkg_tool_rows(text, keys, LKG_ARRAY_SIZE(keys), LKG_ARRAY_SIZE(keys) - 1);
+}
+
 /* ---- findings: those of status/<component>/findings.json ---- */
 
 static unsigned number_of(const struct lkg_value *item, const char *key)
@@ -209,6 +216,7 @@ struct lkg_known *lkg_known_read(const struct lkg_view *view)
         ret->findings_hidden = read_findings(view, &ret->findings) == -EACCES;
         ret->drift_error = lkg_view_read(view, &drift, NULL, "status/%s/drift", view->component);
         ret->drift = read_drift(ret->drift_error < 0 ? "" : drift);
+        ret->pods = lkg_known_pods(lkg_view_text(view, "pods"));
         ret->has_marks = lkg_view_bad_names(view, &ret->marks) == 0;
         for (size_t i = 0; i < ret->marks.n_items; i++)
                 if (lkg_known_remote(lkg_known_text(ret, "assigned")) &&

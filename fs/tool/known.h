@@ -53,6 +53,7 @@ struct lkg_known {
         /* a list of {field, running, served}; the values are JSON, none = the field is missing */
         struct lkg_value *drift;
         int drift_error;           /* -errno of reading it */
+        struct lkg_value *pods;    /* lkg_known_pods(); empty: the component has none */
         struct lkg_strings marks;  /* the names in bad/ */
         bool has_marks;            /* they could be listed */
         const char *assigned_mark; /* the one that is about the assigned configuration; NULL = none */
@@ -62,6 +63,8 @@ struct lkg_known {
         char served_since[21]; /* "" = not known */
 };
 
+/** lkg_known_pods() - the lines of status/<component>/pods as a list of maps: file, sha256, state, since, why. */
+struct lkg_value *lkg_known_pods(const char *text);
 struct lkg_known *lkg_known_read(const struct lkg_view *view);
 
 /** lkg_known_text() - the text of a file of status/; "" = it is empty or missing. */

@@ -81,6 +81,7 @@ enum lkg_tool_option_bits {
         LKG_OPT_REPORT = 1 << 19,
         LKG_OPT_FLEET = 1 << 20,
         LKG_OPT_CLUSTER = 1 << 21, /* of check: a ConfigMap in a cluster */
+        LKG_OPT_EDIT = 1 << 22,
 };
 
 /* What one verb, or one kind of verb, is told besides. NULL = not given. */
@@ -109,7 +110,7 @@ struct lkg_tool_options_of_report {
         const char *file, *log;
 };
 struct lkg_tool_options_of_wait {
-        bool limited;
+        bool limited, never;
         uint64_t timeout_ns;
 };
 

@@ -372,5 +372,9 @@ int lkg_verb_diff(const struct lkg_tool *tool)
         if (r != LKG_TOOL_OK)
                 return r;
         lkg_tool_print_findings(tool, STDERR_FILENO, &sources->candidate->report);
+        if (sources->candidate->texts)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "manifests are beside one another, none changes another; `diff N` "
+                                     "compares generations");
         return sources->candidate->doc ? print_layers(tool, sources->candidate) : LKG_TOOL_DIFFERENT;
 }

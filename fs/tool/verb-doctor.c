@@ -171,6 +171,8 @@ static const char *where_logged(const struct diagnosis *d, const char *until)
                                   : lkg_tool_format("_COMM=%.*s", (int)LKG_PROC_NAMES, d->view.component);
         size_t date = strcspn(until, "T");
 
+        if (lkg_value_size(d->known->pods) > 0)
+                return "`crictl ps -a` lists its containers, `crictl logs` shows their last messages";
         if (until[date] && strlen(until) > date + 9)
                 limit = lkg_tool_format(" --until '%.*s %.8s UTC'", (int)date, until, until + date + 1);
         return lkg_tool_format("`journalctl %s%s -n 50` shows its last messages", which, limit);

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs edit: visudo for drop-ins. The editor works on a copy in a private directory. After each save the copy is judged together
- * with all other layers: a child process puts it over the drop-in directory in a mount namespace of its own (overlayfs), so
- * findings name the real files, and nobody else sees it. Only what the user then decides to save is written, by rename.
+ * lkgfs edit: visudo for drop-ins, and for manifests of static pods. The editor works on a copy in a private directory. After each
+ * save the copy is judged together with all other layers: a child process puts it over the drop-in directory in a mount namespace of
+ * its own (overlayfs), so findings name the real files, and nobody else sees it. Only what the user then decides to save is written, by
+ * rename. A manifest is on trial then, and the verb waits for the verdict.
+ *
+ * In the names below, drop-ins are manifests where the component is one of static pods: they are its layers.
  */
-#include "tool.h"
+#include "known.h"
 
+#include <poll.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <lkg/store.h>
 
 /* below the private directory: the one file that is put over the drop-in directory */
 #define JUDGED "judged"
@@ -34,7 +40,7 @@ _Noreturn static void fail(const struct edit *edit, const char *what, int r)
         lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s: %s", what, strerror(-r));
 }
 
-/* A new drop-in begins with what every one needs. */
+/* A new drop-in begins with what every one needs; a manifest, with nothing. */
 static void write_copy(const struct edit *edit)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -46,7 +52,7 @@ static void write_copy(const struct edit *edit)
 
         if (edit->exists)
                 lkg_buf_append(&buf, edit->before, edit->before_size);
-        else
+        else if (!k->is_pods)
                 lkg_buf_printf(&buf, "apiVersion: %s\nkind: %s\n",
                                *k->api_version ? k->api_version
                                : proxy         ? "kubeproxy.config.k8s.io/v1alpha1"
@@ -109,8 +115,6 @@ static void open_dropins(struct edit *edit)
         edit->dropins_fd = open(edit->dropins, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (edit->dropins_fd < 0)
                 fail(edit, edit->dropins, -errno);
-        if (read_dropin(edit) != LKG_TOOL_OK)
-                exit(LKG_TOOL_FAILED);
 }
 
 static bool is_dropin_name(const char *name)
@@ -118,6 +122,65 @@ static bool is_dropin_name(const char *name)
         const char *end = strrchr(name, '.');
 
         return *name != '.' && !strchr(name, '/') && end && end != name && strcmp(end, ".conf") == 0;
+}
+
+/* The file that @name means: `etcd` is etcd.yaml. NULL: there is none, and a new one must be asked for with --component. */
+static const char *manifest_name(const struct edit *edit, const char *name)
+{
+        static const char *const ends[] = { "", ".yaml", ".yml", ".json" };
+
+        if (*name == '.' || !lkg_identifier_ok(name))
+                return NULL;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ends); i++) {
+                const char *file = lkg_tool_format("%s%s", name, ends[i]);
+
+                if (faccessat(edit->dropins_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                        return file;
+        }
+        if (!edit->tool->options.component)
+                return NULL;
+        return strchr(name, '.') ? name : lkg_tool_format("%s.yaml", name);
+}
+
+/* A drop-in is never of static pods, and a manifest is of nothing else, so --component is needed only where several would do. */
+static const struct lkg_config_component *component_of(const struct edit *edit,
+                                                       const struct lkg_tool_node *node, bool pods)
+{
+        const struct lkg_config *config = node->config;
+        const struct lkg_config_component *found = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < config->n_components; i++)
+                if (config->components[i].is_pods == pods) {
+                        found = &config->components[i];
+                        n++;
+                }
+        return n == 1 && !edit->tool->options.component ? found : lkg_tool_node_component(edit->tool, node);
+}
+
+/* What is edited. */
+static int choose(struct edit *edit)
+{
+        const char *name = edit->tool->n_words ? edit->tool->words[0] : "50-local.conf";
+        bool dropin = is_dropin_name(name), pods = false;
+
+        for (size_t i = 0; i < edit->node->config->n_components; i++)
+                pods |= edit->node->config->components[i].is_pods;
+        edit->name = dropin ? name : NULL;
+        if (dropin || pods) {
+                edit->component = component_of(edit, edit->node, !dropin);
+                open_dropins(edit);
+                if (edit->component->is_pods)
+                        edit->name = edit->tool->n_words ? manifest_name(edit, name) : NULL;
+        }
+        if (!edit->name)
+                return lkg_tool_fail(
+                        edit->tool, LKG_TOOL_USAGE,
+                        "\"%.60s\" is not a drop-in%s; want a name that ends in .conf, without a slash "
+                        "and without a dot at its beginning",
+                        name,
+                        pods ? ", nor a manifest of a static pod (a new one: --component static-pods)" : "");
+        return read_dropin(edit);
 }
 
 /* ---- the editor ---- */
@@ -167,30 +230,56 @@ static void cover_dropins(const struct edit *edit, const struct lkg_tool_node *n
                 fail(edit, "judge the copy among the drop-ins (overlayfs)", -errno);
 }
 
-/* Shows what changes in the merged document. Return: one of JUDGED_...; an exit status after a message. */
+/* Is the edited manifest served, and no other one lost by it? */
+static bool serves_all(const struct edit *edit, const struct lkg_candidate *before,
+                       const struct lkg_candidate *after)
+{
+        const struct lkg_value *texts = lkg_pods_texts(after->texts);
+
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pods_texts(before->texts), &m);)
+                if (!lkg_map_get(texts, m.key.data))
+                        return false;
+        return lkg_map_get(texts, edit->name);
+}
+
+/* The merged document, masked. Of a manifest its own text: who edits it has just seen it. */
+static const char *text_of(const struct edit *edit, const struct lkg_candidate *candidate)
+{
+        const struct lkg_value *text;
+
+        if (!edit->component->is_pods)
+                return lkg_tool_masked(candidate->doc, LKG_FORMAT_YAML);
+        text = lkg_map_get(lkg_pods_texts(candidate->texts), edit->name);
+        return text ? lkg_value_text(text, NULL) : edit->exists ? edit->before : "";
+}
+
+/* Shows what changes in the merged document, or in the manifest. Return: one of JUDGED_...; an exit status after a message. */
 static int judge_in_child(const struct edit *edit)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
         const char *diff;
+        const struct lkg_config_component *component;
         struct lkg_tool_sources *before, *after;
         struct lkg_tool_node *node;
         int status = lkg_tool_node_open(edit->tool, &node);
 
-        if (status == LKG_TOOL_OK)
-                status = lkg_tool_node_judge(edit->tool, node, lkg_tool_node_component(edit->tool, node),
-                                             &before);
+        if (status != LKG_TOOL_OK)
+                return status;
+        component = component_of(edit, node, edit->component->is_pods);
+        status = lkg_tool_node_judge(edit->tool, node, component, &before);
         if (status != LKG_TOOL_OK)
                 return status;
         cover_dropins(edit, node);
-        status = lkg_tool_node_judge(edit->tool, node, lkg_tool_node_component(edit->tool, node), &after);
+        status = lkg_tool_node_judge(edit->tool, node, component, &after);
         if (status != LKG_TOOL_OK)
                 return status;
         lkg_tool_print_findings(edit->tool, STDOUT_FILENO, &after->candidate->report);
-        if (after->candidate->state != LKG_CANDIDATE_VALID)
+        if (edit->component->is_pods ? !serves_all(edit, before->candidate, after->candidate)
+                                     : after->candidate->state != LKG_CANDIDATE_VALID)
                 return JUDGED_REFUSED;
-        diff = lkg_tool_diff("the layers as they are",
-                             lkg_tool_masked(before->candidate->doc, LKG_FORMAT_YAML), "with this file",
-                             lkg_tool_masked(after->candidate->doc, LKG_FORMAT_YAML));
+        diff = lkg_tool_diff(edit->component->is_pods ? edit->name : "the layers as they are",
+                             text_of(edit, before->candidate), "with this file",
+                             text_of(edit, after->candidate));
         lkg_tool_put_diff(edit->tool, diff, &shown);
         (void)lkg_tool_print(&shown, LKG_TOOL_OK);
         return *diff ? JUDGED_CHANGED : JUDGED_SAME;
@@ -243,7 +332,8 @@ static void like_others(const struct edit *edit, struct lkg_new_file *as)
         for (size_t i = 0; i < names.n_items; i++) {
                 struct stat st;
 
-                if (!is_dropin_name(names.items[i]) ||
+                if (*names.items[i] == '.' ||
+                    (!edit->component->is_pods && !is_dropin_name(names.items[i])) ||
                     fstatat(edit->dropins_fd, names.items[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
                     !S_ISREG(st.st_mode))
                         continue;
@@ -269,20 +359,27 @@ static void save(const struct edit *edit, const char *data, size_t size)
                 lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
 }
 
+/* The view of the component. Return: false: there is none. */
+static bool find_view(const struct edit *edit, struct lkg_view *ret)
+{
+        struct lkg_error err = { 0 };
+
+        if (!lkg_view_is_there(edit->tool))
+                return false;
+        if (lkg_view_find(edit->tool, ret, &err) < 0) {
+                lkg_tool_note(edit->tool, "%s", err.message);
+                return false;
+        }
+        ret->component = edit->component->name;
+        return true;
+}
+
 /* What the view says of the component; NULL = there is none. */
 static char *served(const struct edit *edit, const char *file)
 {
         struct lkg_view view = { 0 };
-        struct lkg_error err = { 0 };
 
-        if (!lkg_view_is_there(edit->tool))
-                return NULL;
-        if (lkg_view_find(edit->tool, &view, &err) < 0) {
-                lkg_tool_note(edit->tool, "%s", err.message);
-                return NULL;
-        }
-        view.component = edit->component->name;
-        return lkg_view_status(&view, file);
+        return find_view(edit, &view) ? lkg_view_status(&view, file) : NULL;
 }
 
 /* The rename through the view is answered when its generation is published. */
@@ -299,6 +396,70 @@ static int say_served(const struct edit *edit, const char *before)
                 lkg_tool_note(edit->tool, "saved; generation %s is still served: %s", now,
                               condition ? condition : "");
         return condition && strncmp(condition, "False", 5) == 0 ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
+}
+
+/* ---- the verdict about a manifest ---- */
+
+/* Its line in status/<component>/pods; NULL = it has none. */
+static const struct lkg_value *pod_of(const struct edit *edit, const char *pods)
+{
+        const struct lkg_value *rows = lkg_known_pods(pods);
+
+        for (size_t i = 0; i < lkg_value_size(rows); i++)
+                if (strcmp(lkg_tool_word(lkg_list_get(rows, i), "file"), edit->name) == 0)
+                        return lkg_list_get(rows, i);
+        return NULL;
+}
+
+/* Return: LKG_TOOL_OK, LKG_TOOL_DIFFERENT; -1: there is no verdict yet. @said: the state that was said last */
+static int look(const struct edit *edit, const struct lkg_view *view, const char *sha256,
+                char said[static 512])
+{
+        const char *pods = lkg_view_status(view, "pods"), *state, *why, *line;
+        struct lkg_value *mark =
+                lkg_view_read_json(view, "bad/%s/%s@%.12s", view->component, edit->name, sha256);
+        const struct lkg_value *pod = pods ? pod_of(edit, pods) : NULL;
+
+        if (mark)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_DIFFERENT, "%s: bad: %s", edit->name,
+                                     lkg_tool_clean(lkg_tool_word(mark, "reason")));
+        if (!pods) /* the engine is being replaced */
+                return -1;
+        if (!pod || strncmp(lkg_tool_word(pod, "sha256"), sha256, 12) != 0)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_DIFFERENT, "%s is saved, and not served: %s",
+                                     edit->name, lkg_view_text(view, "condition"));
+        state = lkg_tool_word(pod, "state");
+        why = lkg_tool_word(pod, "why");
+        line = lkg_tool_format("%s: %s%s%s", edit->name, state, *why ? ": " : "", why);
+        if (strncmp(said, line, 511) != 0)
+                lkg_tool_note(edit->tool, "%s", line);
+        (void)snprintf(said, 512, "%s", line);
+        return strcmp(state, "good") == 0 || strcmp(state, "untried") == 0 ? LKG_TOOL_OK : -1;
+}
+
+/* Says each change of the pod's state. Who interrupts it leaves the trial alone: nothing here is part of it. */
+static int wait_for_verdict(const struct edit *edit, const struct lkg_view *view, const char *data,
+                            size_t size)
+{
+        const char *path = lkg_tool_format("status/%s/generation", view->component);
+        char sha256[LKG_SHA256_HEX], said[512] = "";
+        size_t kept = lkg_tool_kept();
+
+        (void)lkg_need(lkg_sha256_hex(data, size, sha256));
+        lkg_tool_note(
+                edit->tool,
+                "waiting for the verdict; ^C leaves the trial alone, and `lkgfs status -c %s` shows it",
+                view->component);
+        for (;;) {
+                LKG_CLEANUP(lkg_closep) int fd = openat(view->fd, path, O_RDONLY | O_CLOEXEC);
+                int status = look(edit, view, sha256, said);
+
+                if (status >= 0)
+                        return status;
+                lkg_tool_let_go(kept);
+                /* a trial that ends well makes no generation */
+                (void)poll(&(struct pollfd){ .fd = fd, .events = POLLPRI }, 1, 1000);
+        }
 }
 
 /* ---- the conversation ---- */
@@ -325,6 +486,11 @@ static char decide(const struct edit *edit, int judged)
         if (judged == JUDGED_REFUSED)
                 return ask("It would be refused. (e)dit again, (s)ave anyway, (q)uit without saving?",
                            "esq");
+        if (edit->component->is_pods) {
+                (void)puts("The kubelet starts the pod anew with it; if it fails its trial, the last good "
+                           "manifest is served again.");
+                return ask("(s)ave, (e)dit again, (q)uit without saving?", "seq");
+        }
         if (judged == JUDGED_SAME)
                 (void)puts("The merged document does not change.");
         else if (edit->component->restart.policy == LKG_SETTINGS_RESTART_NEVER)
@@ -357,6 +523,13 @@ static int commit(const struct edit *edit, char answer, const char *data, size_t
         if (status != LKG_TOOL_OK)
                 return status;
         save(edit, data, size);
+        if (edit->component->is_pods && find_view(edit, &view)) {
+                /* The view may be mounted beside the directory that was written to. */
+                status = lkg_view_command(edit->tool, &view, "sync", "now");
+                if (status == LKG_TOOL_OK && !edit->tool->options.wait.never)
+                        return wait_for_verdict(edit, &view, data, size);
+                return status == LKG_TOOL_OK ? say_served(edit, before) : status;
+        }
         status = say_served(edit, before);
         if (status == LKG_TOOL_OK && answer == 't')
                 lkg_tool_note(edit->tool, "it is kept if `lkgfs commit` follows within 5 minutes");
@@ -393,28 +566,19 @@ static int converse(const struct edit *edit)
 
 int lkg_verb_edit(const struct lkg_tool *tool)
 {
-        struct edit edit = { .tool = tool,
-                             .name = tool->n_words ? tool->words[0] : "50-local.conf",
-                             .dropins_fd = -EBADF,
-                             .judged_fd = -EBADF };
+        struct edit edit = { .tool = tool, .dropins_fd = -EBADF, .judged_fd = -EBADF };
         int status;
 
-        if (!is_dropin_name(edit.name))
-                return lkg_tool_fail(
-                        tool, LKG_TOOL_USAGE,
-                        "\"%.60s\" is not a drop-in; want a name that ends in .conf, without a slash "
-                        "and without a dot at its beginning",
-                        edit.name);
         if (geteuid() != 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED,
                                      "only root can judge this node; run it with sudo");
         status = lkg_tool_node_read(tool, &edit.node);
         if (status != LKG_TOOL_FAILED)
                 lkg_tool_print_findings(tool, STDERR_FILENO, &edit.node->report);
+        if (status == LKG_TOOL_OK)
+                status = choose(&edit);
         if (status != LKG_TOOL_OK)
                 return status;
-        edit.component = lkg_tool_node_component(tool, edit.node);
-        open_dropins(&edit);
         make_directory(&edit);
         return converse(&edit);
 }

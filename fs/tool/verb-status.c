@@ -333,6 +333,8 @@ static struct lkg_value *map_component(const struct facts *facts)
         if (known->has_marks)
                 lkg_tool_map_number(map, "bad", known->marks.n_items);
         map_trial(map, known->trial);
+        if (lkg_value_size(known->pods) > 0)
+                lkg_tool_map_value(map, "pods", known->pods);
         lkg_tool_map_value(map, "drift", known->drift);
         if (lkg_known_unseen(known))
                 lkg_tool_map_number(map, "unseenProcess", lkg_known_unseen(known));
@@ -367,7 +369,26 @@ static const char lines[] =
         "{{?bad}}  bad       {{bad}} configuration{{bad:s}}{{?assignedBad}}, the assigned one "
         "too{{/}} "
         "(`lkgfs bad`)\n{{/}}"
-        "{{/}}";
+        "{{/}}"
+        "{{#notGood}}  pod       {{.}}\n{{/}}";
+
+/* Static pods that are not good. */
+static void map_pods(struct lkg_value *map, const struct lkg_value *pods)
+{
+        struct lkg_value *list = lkg_tool_map_list(map, "notGood");
+
+        for (size_t i = 0; i < lkg_value_size(pods); i++) {
+                const struct lkg_value *pod = lkg_list_get(pods, i);
+                const char *state = lkg_tool_word(pod, "state"), *since = lkg_tool_word(pod, "since"),
+                           *why = lkg_tool_word(pod, "why");
+
+                if (strcmp(state, "good") != 0)
+                        lkg_tool_append(list, lkg_tool_string(lkg_tool_format(
+                                                      "%s: %s%s%s%s%s", lkg_tool_word(pod, "file"), state,
+                                                      *since == '-' ? "" : " since ",
+                                                      *since == '-' ? "" : since, *why ? ": " : "", why)));
+        }
+}
 
 /* What only people are shown. */
 static void map_words(const struct facts *facts, struct lkg_value *map)
@@ -383,6 +404,7 @@ static void map_words(const struct facts *facts, struct lkg_value *map)
         map_age(map, "sinceAge", lkg_tool_word(known->condition, "lastTransitionTime"));
         map_age(map, "servedAge", known->served_since);
         map_trouble(map, &known->processes);
+        map_pods(map, known->pods);
         lkg_tool_bools(map, "held", lkg_known_mode(known) != NULL, "tried", strcmp(try, "running") == 0,
                        "armed", strcmp(try, "armed") == 0, "dynamic", lkg_known_dynamic(known), "trying",
                        *state && strcmp(state, "idle") != 0, "onTrial", lkg_known_on_trial(known),

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lkgfs edit: the editor is a program that a test controls, the answers come from standard input."""
+"""lkgfs edit: the editor is a program that a test controls, the answers come from standard input.
+
+Rule: docs/specification.md 2.17, 4.18.
+"""
 import os
 import stat
 
 import pytest
 
 import lkgfs_testlib as lib
+import test_static_pods as static
+import test_static_pods_trial as trial
 
 GOOD, DIFFERENT, FAILED, USAGE = 0, 1, 2, 64
 
@@ -19,21 +24,20 @@ echo $n > "$0.count"
 """
 
 
-@pytest.fixture
-def edit(mount, tmp_path):
-    """edit(answers, *contents, name=...): each run of the editor writes the next content."""
+def editing(mount, tmp_path, header, default):
+    """edit(answers, *contents, words=...): each run of the editor writes the next content."""
     editor = tmp_path / "editor"
     editor.write_text(EDITOR)
     editor.chmod(0o755)
     private = tmp_path / "tmp"
     private.mkdir()
 
-    def run(answers, *contents, words=("50-local.conf",), user=None):
+    def run(answers, *contents, words=default, user=None):
         for left in tmp_path.glob("editor.[0-9]*"):
             left.unlink()
         (tmp_path / "editor.count").unlink(missing_ok=True)
         for i, content in enumerate(contents):
-            (tmp_path / f"editor.{i + 1}").write_text(lib.HEADER + content)
+            (tmp_path / f"editor.{i + 1}").write_text(header + content)
         result = lib.run(lib.LKGFS, "edit", *words, "--node-config", mount.config_path, "-m", mount.mountpoint,
                          input=answers.encode(), user=user, env={**os.environ, "EDITOR": str(editor), "VISUAL": "", "SUDO_EDITOR": "",
                                                                  "TMPDIR": str(private)})
@@ -42,6 +46,11 @@ def edit(mount, tmp_path):
 
     run.directory = tmp_path
     return run
+
+
+@pytest.fixture
+def edit(mount, tmp_path):
+    return editing(mount, tmp_path, lib.HEADER, ("50-local.conf",))
 
 
 def dropin(mount, name="50-local.conf"):
@@ -150,3 +159,104 @@ def test_wrong_use(mount, edit):
     (edit.directory / "editor.fail").write_text("")
     code, _, err = edit("s\n", "maxPods: 97\n")
     assert code == FAILED and "failed; nothing was changed" in err and not os.path.exists(dropin(mount))
+
+
+# Manifests of static pods.
+
+ENDPOINT_DOWN = "etcd: livenessProbe: the health endpoint answers with status 500"
+
+
+@pytest.fixture
+def endpoint():
+    with trial.Endpoint() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def pods(endpoint):
+    with trial.mounted(endpoint) as mount:
+        yield mount
+
+
+@pytest.fixture
+def edit_pod(pods, tmp_path):
+    return editing(pods, tmp_path, "", ("etcd",))
+
+
+def probed(endpoint, image):
+    return trial.with_probe("etcd", image, endpoint.port)
+
+
+def test_a_manifest_is_saved_and_its_verdict_waited_for(pods, edit_pod, endpoint):
+    code, out, err = edit_pod("s\n", probed(endpoint, "etcd:2"))
+    assert code == GOOD, err
+    assert "--- etcd.yaml\n+++ with this file\n" in out and "\n-    image: etcd:1\n+    image: etcd:2\n" in out
+    said = [line for line in err.splitlines() if line.startswith("lkgfs edit: etcd.yaml: ")]
+    assert said[0].startswith("lkgfs edit: etcd.yaml: on trial") and said[-1] == "lkgfs edit: etcd.yaml: good", err
+    assert static.served(pods)["etcd.yaml"] == probed(endpoint, "etcd:2") == pods.read("manifests/etcd.yaml").decode()
+    assert stat.S_IMODE(os.stat(pods.path("manifests/etcd.yaml")).st_mode) == 0o600
+    assert sorted(os.listdir(pods.path("manifests"))) == ["etcd.yaml", "kube-apiserver.yaml"], "nothing is left beside it"
+
+
+def test_a_manifest_that_goes_back_says_why(pods, edit_pod, endpoint):
+    before = static.served(pods)
+    endpoint.status = 500
+    code, _, err = edit_pod("s\n", probed(endpoint, "etcd:2"), words=("etcd.yaml",))
+    assert code == DIFFERENT and f"etcd.yaml: on trial: {ENDPOINT_DOWN}\n" in err, err
+    assert f"etcd.yaml: bad: failed trial period, not healthy: {ENDPOINT_DOWN} (etcd.yaml@" in err
+    pods.wait_for(lambda: static.served(pods) == before, "the last good manifest", component="static-pods")
+    status = pods.tool("status", "-c", "static-pods").stdout.decode()
+    assert "\n  pod       etcd.yaml: back since " in status, status
+
+
+def test_nobody_has_to_wait(pods, edit_pod, endpoint):
+    endpoint.status = 500
+    code, _, err = edit_pod("s\n", probed(endpoint, "etcd:2"), words=("etcd", "--no-wait"))
+    assert code == GOOD and "is served" in err and "verdict" not in err
+    status = pods.tool("status", "-c", "static-pods").stdout.decode()
+    assert "\n  pod       etcd.yaml: on trial since " in status, status
+
+
+@pytest.mark.parametrize("text, said", [
+    ("apiVersion: v1\nkind: Pod\nmetadata: {name: etcd\n", "manifests/etcd.yaml:3:11: error: "),
+    (static.pod("kube-apiserver"), "manifests/etcd.yaml:2:1: pod kube-apiserver of namespace kube-system is served from there"),
+], ids=["broken", "the pod of another file"])
+def test_a_manifest_that_loses_a_pod_is_shown(pods, edit_pod, text, said):
+    before = static.served(pods)
+    code, out, _ = edit_pod("q\n", text)
+    assert code == DIFFERENT and said in out and "It would be refused" in out, out
+    assert static.served(pods) == before == {name: pods.read("manifests", name).decode() for name in before}
+
+
+def test_a_broken_manifest_saved_anyway_is_not_waited_for(pods, edit_pod):
+    before = static.served(pods)
+    code, _, err = edit_pod("s\n", "broken: [")
+    assert code == DIFFERENT and "etcd.yaml is saved, and not served: False " in err
+    assert static.served(pods) == before
+
+
+def test_a_new_manifest_is_asked_for(pods, edit_pod):
+    code, _, err = edit_pod("s\n", static.pod("new"), words=("new",))
+    assert code == USAGE and "--component static-pods" in err
+    code, _, err = edit_pod("s\n", static.pod("new"), words=("new", "-c", "static-pods"))
+    assert code == GOOD and err.splitlines()[-1].startswith("lkgfs edit: new.yaml: good"), err
+    assert static.served(pods)["new.yaml"] == static.pod("new")
+    assert stat.S_IMODE(os.stat(pods.path("manifests/new.yaml")).st_mode) == 0o600, "as the others"
+
+
+def test_what_is_held_is_not_waited_for(pods, edit_pod, endpoint):
+    pods.command("hold", "on", "static-pods")
+    code, _, err = edit_pod("s\n", probed(endpoint, "etcd:2"))
+    assert code == DIFFERENT and "etcd.yaml is saved, and not served: True " in err and "held" in err
+
+
+def test_a_dropin_beside_static_pods_needs_no_component(pods, tmp_path):
+    edit_dropin = editing(pods, tmp_path, lib.HEADER, ("50-local.conf",))
+    assert edit_dropin("s\n", "maxPods: 91\n")[0] == GOOD
+    assert "\nmaxPods: 91\n" in pods.document()
+
+
+def test_a_view_beside_its_source(endpoint, tmp_path):
+    with trial.mounted(endpoint, over=False) as mount:
+        code, _, err = editing(mount, tmp_path, "", ("etcd",))("s\n", probed(endpoint, "etcd:2"))
+        assert code == GOOD and err.endswith("lkgfs edit: etcd.yaml: good\n"), err
