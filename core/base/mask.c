@@ -147,10 +147,10 @@ bool lkg_has_private_key(const char *text, size_t size)
         return find_mark(text, size, mark, strlen(mark)) != NULL;
 }
 
-/* Characters of a name; any other character ends the part that was intended as the name. */
+/* Characters of a name; any other character ends the part that was intended as the name: in DB_PASSWORD, too. */
 static bool in_word(unsigned char c)
 {
-        return isalnum(c) || c == '-' || c == '_' || c >= 0x80;
+        return isalnum(c) || c == '-' || c >= 0x80;
 }
 
 static size_t word_end(const char *name, size_t size, size_t i)

@@ -81,15 +81,20 @@ enum lkg_secrecy lkg_pointer_secrecy(const char *pointer)
         return most;
 }
 
-/* For a member of a map: by its name, and in an operation of a JSON patch by the last name of the path. */
+/*
+ * For a member of a map: by its name. A `value` by the last name of its path, in an operation of a JSON patch, or by the name
+ * beside it, in a variable of a container.
+ */
 static enum lkg_secrecy member_secrecy(const struct lkg_value *map, struct lkg_span key)
 {
         enum lkg_secrecy secrecy = lkg_name_secrecy(key.data, key.size);
-        const char *path = NULL;
+        const char *path, *name;
 
-        if (secrecy == LKG_PUBLIC && lkg_span_is(key, "value"))
-                path = lkg_map_get_string(map, "path");
-        return path ? lkg_pointer_secrecy(path) : secrecy;
+        if (secrecy != LKG_PUBLIC || !lkg_span_is(key, "value"))
+                return secrecy;
+        path = lkg_map_get_string(map, "path");
+        name = lkg_map_get_string(map, "name");
+        return path ? lkg_pointer_secrecy(path) : name ? lkg_name_secrecy(name, strlen(name)) : secrecy;
 }
 
 /* Takes over @map. Its names may hold secrets as well. */
