@@ -215,19 +215,6 @@ static int open_in_view(int source_fd, const char *name, mode_t mode)
         return open_directory(source_fd, name, mode);
 }
 
-/* The view's file at @path: the name in @dir, if it is a document and not deeper. */
-static const char *name_in(const struct lkg_entry *entry, const char *dir)
-{
-        size_t n = strlen(dir);
-        const char *name = entry->path + n + 1;
-
-        return entry->type == LKG_ENTRY_FILE && entry->flags & LKG_ENTRY_VIEW &&
-                               strncmp(entry->path, dir, n) == 0 && entry->path[n] == '/' && *name != '.' &&
-                               lkg_bare_name_ok(name)
-                       ? name
-                       : NULL;
-}
-
 /* Removes copies of pods that are not served any more. */
 static int remove_others(int dirfd, const struct lkg_publication *publication, const char *dir,
                          bool only_ours)
@@ -267,7 +254,7 @@ int lkg_fallback_write_pods(int source_fd, int runtime_fd, const struct lkg_fall
                 view = open_in_view(source_fd, dir->name, mode);
         for (size_t i = 0; r >= 0 && i < publication->n_entries; i++) {
                 const struct lkg_entry *entry = &publication->entries[i];
-                const char *name = name_in(entry, dir->name);
+                const char *name = lkg_entry_name_in(entry, dir->name);
                 const struct lkg_fallback_file file = { name, dir->uid, dir->gid, dir->mode };
 
                 if (name)

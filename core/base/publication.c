@@ -487,6 +487,18 @@ const struct lkg_entry *lkg_publication_find(const struct lkg_publication *pub, 
         return bsearch(path, pub->entries, pub->n_entries, sizeof(*pub->entries), compare_path);
 }
 
+const char *lkg_entry_name_in(const struct lkg_entry *entry, const char *dir)
+{
+        size_t n = strlen(dir);
+        bool is_file = entry->type == LKG_ENTRY_FILE && entry->flags & LKG_ENTRY_VIEW;
+        const char *name;
+
+        if (!is_file || strncmp(entry->path, dir, n) != 0 || entry->path[n] != '/')
+                return NULL;
+        name = entry->path + n + 1;
+        return *name != '.' && lkg_bare_name_ok(name) ? name : NULL;
+}
+
 static void put_field(struct lkg_buf *buf, const char *text)
 {
         lkg_buf_putc(buf, '\t');

@@ -25,6 +25,13 @@ uint64_t lkg_realtime_ns(void)
         return clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t lkg_realtime_of(uint64_t boottime_ns)
+{
+        uint64_t now_ns = lkg_boottime_ns();
+
+        return lkg_realtime_ns() - (now_ns - lkg_earlier(boottime_ns, now_ns));
+}
+
 void lkg_format_rfc3339(uint64_t ns, char buf[static 21])
 {
         time_t seconds = (time_t)(ns / LKG_NSEC_PER_SEC);

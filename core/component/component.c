@@ -264,17 +264,20 @@ static const struct lkg_config_component *find_pods(const struct lkg_config *con
         return NULL;
 }
 
+static void forget_pods(struct lkg_component_names *names)
+{
+        free(names->pods_dir);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names->pods_sources); i++)
+                free(LKG_STEAL(names->pods_sources[i]));
+}
+
 /* The paths of static pods, as a kubelet knows them; its layers may name the source directory or what is mounted over it. */
 static void name_pods(struct lkg_component *c)
 {
         const struct lkg_config_component *pods = find_pods(c->env->config);
         const char *mount_point = c->env->mount_point, *dir = pods ? pods->dropin_dir : "";
 
-        free(c->names.pods_dir);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(c->names.pods_sources); i++) {
-                free(c->names.pods_sources[i]);
-                c->names.pods_sources[i] = NULL;
-        }
+        forget_pods(&c->names);
         c->names.pods_dir = pods && mount_point ? lkg_format("%s/%s", mount_point, pods->file) : NULL;
         if (!c->names.pods_dir)
                 return;
@@ -465,9 +468,7 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_report_deinit(&c->findings.facts);
         free(c->faults.text);
         free(c->faults.last_error);
-        free(c->names.pods_dir);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(c->names.pods_sources); i++)
-                free(c->names.pods_sources[i]);
+        forget_pods(&c->names);
         free(c->names.hint);
         free(c->names.top);
         free(c->names.status_path);

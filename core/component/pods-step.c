@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of each static pod that is served: its trial, marks, the last good set (core/lifecycle/pod-trial.c says when). */
-#include <inttypes.h>
-
 #include <lkg/component.h>
 #include <lkg/documents.h>
-#include <lkg/pod.h>
 #include <lkg/schema.h>
-#include <lkg/tree.h>
 
 struct lkg_pod_rules lkg_pods_rules(const struct lkg_component *c)
 {
@@ -134,11 +130,9 @@ static void pass(const struct telling *t, struct lkg_pod *pod)
 /* Is the text of its file marked, whatever is served of it? */
 static bool is_file_bad(const struct lkg_component *c, const char *file)
 {
-        for (size_t i = 0; c->candidate && i < c->candidate->n_layers; i++)
-                if (strcmp(c->candidate->layers[i].name, file) == 0)
-                        return lkg_pods_mark(c, file, lkg_layer_info_sha256(&c->candidate->layers[i])) !=
-                               NULL;
-        return false;
+        const struct lkg_layer_info *info = lkg_pods_layer(c->candidate, file);
+
+        return info && lkg_pods_mark(c, file, lkg_layer_info_sha256(info));
 }
 
 const struct lkg_bad *lkg_pods_first_bad(const struct lkg_component *c, size_t *ret_n)
@@ -176,7 +170,7 @@ static bool is_same(const struct lkg_value *text, const struct lkg_pod *pod)
 
         if (lkg_value_equal(text, pod->text))
                 return true;
-        doc = lkg_pods_document(NULL, text);
+        doc = lkg_pods_document("last known good", pod->file, text);
         return doc && pod->doc && lkg_value_equal(doc, pod->doc);
 }
 
@@ -199,30 +193,42 @@ bool lkg_pod_is_asked(const struct lkg_pod *pod)
                pod->trial.state == LKG_POD_BACK || pod->trial.state == LKG_POD_DEAD_END;
 }
 
+/* Which pods may be judged now; @ret_decided: heap. Return: when that changes. */
+static uint64_t decide(const struct lkg_pods *pods, const struct lkg_pod_rules *rules, uint64_t now_ns,
+                       bool **ret_decided)
+{
+        LKG_CLEANUP(lkg_freep)
+        struct lkg_pod_trial *trials = lkg_must(calloc(pods->n_items + 1, sizeof(*trials)));
+
+        for (size_t i = 0; i < pods->n_items; i++)
+                trials[i] = pods->items[i].trial;
+        *ret_decided = lkg_must(calloc(pods->n_items + 1, sizeof(**ret_decided)));
+        return lkg_pods_decide(trials, pods->n_items, rules, now_ns, *ret_decided);
+}
+
 void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lkg_pods_tell_fn *tell,
                    void *userdata)
 {
         const struct telling telling = { c, tell, userdata };
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_pod_rules rules = lkg_pods_rules(c);
+        bool held = c->state.hold.mode != LKG_HOLD_FREE; /* what is held is not on trial */
         struct lkg_pods *pods = c->pods;
-        LKG_CLEANUP(lkg_freep) struct lkg_pod_trial *trials = NULL;
         LKG_CLEANUP(lkg_freep) bool *decided = NULL;
         struct lkg_error err = { 0 };
         int r = 0;
 
         if (!c->dynamic || !c->active)
                 return;
-        trials = lkg_must(calloc(pods->n_items + 1, sizeof(*trials)));
-        decided = lkg_must(calloc(pods->n_items + 1, sizeof(*decided)));
-        for (size_t i = 0; i < pods->n_items; i++)
-                trials[i] = pods->items[i].trial =
-                        c->state.hold.mode == LKG_HOLD_FREE
-                                ? lkg_pod_follow(pods->items[i].trial, &pods->items[i].facts, &rules, now_ns)
-                                : (struct lkg_pod_trial){ 0 }; /* what is held is not on trial */
-        if (c->state.hold.mode != LKG_HOLD_FREE)
+        for (size_t i = 0; i < pods->n_items; i++) {
+                struct lkg_pod *pod = &pods->items[i];
+
+                pod->trial = held ? (struct lkg_pod_trial){ 0 }
+                                  : lkg_pod_follow(pod->trial, &pod->facts, &rules, now_ns);
+        }
+        if (held)
                 return;
-        (void)lkg_pods_decide(trials, pods->n_items, &rules, now_ns, decided);
+        (void)decide(pods, &rules, now_ns, &decided);
         for (size_t i = 0; r >= 0 && i < pods->n_items; i++) {
                 struct lkg_pod *pod = &pods->items[i];
 
@@ -241,18 +247,14 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lk
 uint64_t lkg_pods_deadline(const struct lkg_component *c)
 {
         const struct lkg_pod_rules rules = lkg_pods_rules(c);
-        LKG_CLEANUP(lkg_freep) struct lkg_pod_trial *trials = NULL;
         LKG_CLEANUP(lkg_freep) bool *decided = NULL;
-        uint64_t due = UINT64_MAX;
+        uint64_t due;
 
         if (c->due.trial_failed_ns)
                 return c->due.trial_failed_ns + 5 * LKG_NSEC_PER_SEC;
-        trials = lkg_must(calloc(c->pods->n_items + 1, sizeof(*trials)));
-        decided = lkg_must(calloc(c->pods->n_items + 1, sizeof(*decided)));
-        for (size_t i = 0; i < c->pods->n_items; i++) {
-                trials[i] = c->pods->items[i].trial;
-                due = lkg_earlier(due, lkg_pod_due(&trials[i], &c->pods->items[i].facts, &rules));
-        }
-        return lkg_earlier(due,
-                           lkg_pods_decide(trials, c->pods->n_items, &rules, lkg_boottime_ns(), decided));
+        due = decide(c->pods, &rules, lkg_boottime_ns(), &decided);
+        for (size_t i = 0; i < c->pods->n_items; i++)
+                due = lkg_earlier(due,
+                                  lkg_pod_due(&c->pods->items[i].trial, &c->pods->items[i].facts, &rules));
+        return due;
 }

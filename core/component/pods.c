@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Static pods: the set of manifests that is served, and what becomes of each of them.
+ * Static pods: the set of manifests that is to be served, and the pods of the one that is.
  *
  * The set is a function of the files, the bad marks, the last good set and what is served now. So a pod that is marked bad goes back by
  * itself: the mark is written, and the set is made again.
  */
-#include <inttypes.h>
-
 #include <lkg/component.h>
 #include <lkg/documents.h>
 #include <lkg/pod.h>
@@ -34,11 +32,6 @@ static struct lkg_value *read_set(const char *data, size_t size)
         return lkg_value_ref(lkg_pods_texts(set));
 }
 
-struct lkg_value *lkg_pods_set(const struct lkg_generation *g)
-{
-        return g ? read_set(g->document.data, g->document.size) : NULL;
-}
-
 struct lkg_value *lkg_pods_set_of(struct lkg_value *texts)
 {
         struct lkg_value *set = lkg_value_new_map(NULL, 0, 0);
@@ -47,14 +40,6 @@ struct lkg_value *lkg_pods_set_of(struct lkg_value *texts)
                           lkg_value_new_string(LKG_PODS_KIND, strlen(LKG_PODS_KIND), NULL, 0, 0));
         (void)lkg_map_set(set, "pods", 4, texts);
         return set;
-}
-
-static void digest_of(const struct lkg_value *text, char ret[static LKG_SHA256_HEX])
-{
-        size_t size;
-        const char *data = lkg_value_text(text, &size);
-
-        (void)lkg_need(lkg_sha256_hex(data, size, ret));
 }
 
 struct lkg_config_source lkg_pods_source(const char *file, const char *sha256)
@@ -140,13 +125,8 @@ static void put(struct set_making *m, const char *file, const struct lkg_value *
 static void put_earlier(struct set_making *m, const char *file, const struct lkg_value *text,
                         const char *layer)
 {
-        struct lkg_source *source;
-
-        if (!text)
-                return;
-        source = lkg_source_new(layer, file);
-        put(m, file, text, lkg_pods_document(source, text));
-        lkg_source_unref(source);
+        if (text)
+                put(m, file, text, lkg_pods_document(layer, file, text));
 }
 
 /* Not of a second file of the same pod, which is left out for that reason. */
@@ -195,7 +175,6 @@ static void choose(struct set_making *m, const struct lkg_layer_info *info)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *text = NULL;
         const struct lkg_value *good = lkg_pods_text(m->by->good, info->name);
         const struct lkg_bad *mark;
-        char sha256[LKG_SHA256_HEX];
         const char *data;
         size_t size;
 
@@ -203,24 +182,24 @@ static void choose(struct set_making *m, const struct lkg_layer_info *info)
                 put_earlier(m, info->name, lkg_pods_text(m->by->served, info->name), "served before");
                 return;
         }
-        data = lkg_layer_info_text(info, &size);
-        text = lkg_value_new_string(data, size, NULL, 0, 0);
-        digest_of(text, sha256);
-        mark = mark_of(m->by->bad, info->name, sha256);
+        mark = mark_of(m->by->bad, info->name, lkg_layer_info_sha256(info));
         if (mark)
                 say_bad(m, info, mark, good != NULL);
-        if (mark && good)
+        if (mark && good) {
                 put_earlier(m, info->name, good, "last known good");
-        else
-                put(m, info->name, text, lkg_value_ref((struct lkg_value *)info->doc));
+                return;
+        }
+        data = lkg_layer_info_text(info, &size);
+        text = lkg_value_new_string(data, size, NULL, 0, 0);
+        put(m, info->name, text, lkg_value_ref((struct lkg_value *)info->doc));
 }
 
-static bool has_file(const struct lkg_candidate *candidate, const char *name)
+const struct lkg_layer_info *lkg_pods_layer(const struct lkg_candidate *candidate, const char *file)
 {
-        for (size_t i = 0; i < candidate->n_layers; i++)
-                if (strcmp(candidate->layers[i].name, name) == 0)
-                        return true;
-        return false;
+        for (size_t i = 0; candidate && i < candidate->n_layers; i++)
+                if (strcmp(candidate->layers[i].name, file) == 0)
+                        return &candidate->layers[i];
+        return NULL;
 }
 
 void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by)
@@ -232,7 +211,7 @@ void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by
                 choose(&m, &candidate->layers[i]);
         for (struct lkg_member kept = { 0 };
              candidate->unread && by->served && lkg_value_next(by->served, &kept);)
-                if (!has_file(candidate, kept.key.data))
+                if (!lkg_pods_layer(candidate, kept.key.data))
                         put_earlier(&m, kept.key.data, kept.value, "served before");
         candidate->doc = m.docs;
         candidate->texts = lkg_pods_set_of(m.texts);
@@ -308,14 +287,14 @@ static struct lkg_value *known_document(const struct lkg_component *c, const cha
 
 static void take_pod(const struct lkg_component *c, const struct lkg_member *m, struct lkg_pod *ret)
 {
-        struct lkg_source *source = lkg_source_new("served", m->key.data);
+        size_t size;
+        const char *data = lkg_value_text(m->value, &size);
 
         *ret = (struct lkg_pod){ .file = lkg_copy(m->key.data), .text = lkg_value_ref(m->value) };
-        digest_of(m->value, ret->sha256);
+        (void)lkg_need(lkg_sha256_hex(data, size, ret->sha256));
         ret->doc = known_document(c, m->key.data);
         if (!ret->doc)
-                ret->doc = lkg_pods_document(source, m->value);
-        lkg_source_unref(source);
+                ret->doc = lkg_pods_document("served", m->key.data, m->value);
 }
 
 /* What is known of a pod of the same text, or of one that goes back. */
@@ -334,10 +313,11 @@ void lkg_pods_follow(struct lkg_component *c)
         if (pods->of == (c->active ? c->active->number : 0))
                 return;
         pods->of = c->active ? c->active->number : 0;
-        lkg_value_unref(pods->texts);
-        pods->texts = lkg_component_serves_candidate(c) && c->candidate->texts
-                              ? lkg_value_ref(lkg_pods_texts(c->candidate->texts))
-                              : lkg_pods_set(c->active);
+        pods->texts = lkg_value_unref(pods->texts);
+        if (lkg_component_serves_candidate(c) && c->candidate->texts)
+                pods->texts = lkg_value_ref(lkg_pods_texts(c->candidate->texts));
+        else if (c->active)
+                pods->texts = read_set(c->active->document.data, c->active->document.size);
         pods->items =
                 lkg_must(calloc(pods->texts ? lkg_value_size(pods->texts) + 1 : 1, sizeof(*pods->items)));
         pods->n_items = 0;
@@ -358,5 +338,3 @@ const struct lkg_value *lkg_pods_served(struct lkg_component *c)
         lkg_pods_follow(c);
         return c->pods->texts;
 }
-
-/* ---- trials ---- */

@@ -87,18 +87,15 @@ static struct lkg_value *pod_of(struct lkg_value *set, const struct lkg_bad *mar
 {
         const char *file = mark->source.uid;
         const struct lkg_value *texts = lkg_pods_texts(set), *text = lkg_pods_text(texts, file);
-        struct lkg_value *one, *doc = NULL;
-        struct lkg_source *source;
+        struct lkg_value *one, *doc;
 
         if (!texts)
                 return set;
         one = lkg_value_new_map(NULL, 0, 0);
-        source = lkg_source_new("manifest", file);
-        doc = text ? lkg_pods_document(source, text) : NULL;
+        doc = text ? lkg_pods_document("manifest", file, text) : NULL;
         if (doc)
                 (void)lkg_map_set(one, file, strlen(file), by_name(doc));
         lkg_value_unref(doc);
-        lkg_source_unref(source);
         lkg_value_unref(set);
         return one;
 }

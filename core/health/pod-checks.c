@@ -5,8 +5,6 @@
  *
  * Source of the defaults: pkg/apis/core/v1/defaults.go (SetDefaults_Probe), pkg/kubelet/prober/prober.go.
  */
-#include <unistd.h>
-
 #include <lkg/documents.h>
 #include <lkg/probes.h>
 
@@ -176,13 +174,10 @@ static void add_probes(struct asked *pod, const struct lkg_value *doc)
 
 static bool is_of_pod(const struct lkg_container *container, const struct lkg_value *doc, const char *node)
 {
-        const struct lkg_value *metadata = lkg_map_get_map(doc, "metadata");
         char name[600];
 
-        if (!metadata || strcmp(container->ns, text_in(metadata, "namespace", "default")) != 0)
-                return false;
-        (void)snprintf(name, sizeof(name), "%s-%s", text_in(metadata, "name", ""), node);
-        return strcmp(container->pod, name) == 0;
+        (void)snprintf(name, sizeof(name), "%s-%s", lkg_pod_name(doc), node);
+        return strcmp(container->ns, lkg_pod_namespace(doc)) == 0 && strcmp(container->pod, name) == 0;
 }
 
 /* @since_ns: wall time of the change: a pod from before it says nothing about it. */
@@ -293,8 +288,7 @@ static void give_up(struct asked *asked, struct lkg_pod *pod, bool silent)
 static void check(struct lkg_pod_checks *checks, struct lkg_pod *pod, const struct lkg_pod_runtime *runtime,
                   const char *node, uint64_t stable_ns)
 {
-        uint64_t now = lkg_boottime_ns();
-        uint64_t since = pod->trial.since_ns ? lkg_realtime_ns() - (now - pod->trial.since_ns) : UINT64_MAX;
+        uint64_t since = pod->trial.since_ns ? lkg_realtime_of(pod->trial.since_ns) : UINT64_MAX;
         struct asked *asked;
         char ip[46];
 
@@ -336,14 +330,11 @@ void lkg_pod_checks_update(struct lkg_pod_checks *checks, struct lkg_component *
 {
         const struct lkg_pod_rules rules = lkg_pods_rules(c);
         const char *configured = c->env->config->remote.node_name;
-        char node[HOST_NAME_MAX + 1] = "";
+        char node[HOST_NAME_MAX + 1];
         bool down = ask_kubelet(checks, kubelet_url);
         size_t n = 0;
 
-        (void)gethostname(node, sizeof(node) - 1);
-        for (char *p = node; *p; p++)
-                if (*p >= 'A' && *p <= 'Z')
-                        *p = (char)(*p - 'A' + 'a');
+        lkg_host_name(node);
         for (size_t i = 0; i < checks->n; i++)
                 checks->pods[i].wanted = false;
         for (size_t i = 0; rules.duration_ns && i < c->pods->n_items; i++)

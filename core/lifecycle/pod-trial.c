@@ -10,31 +10,26 @@ const char *const lkg_pod_state_names[_LKG_POD_STATE_MAX] = {
         [LKG_POD_DEAD_END] = "dead end",
 };
 
-static uint64_t add(uint64_t a, uint64_t b)
-{
-        return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /*
  * What answers right after a change is still the old pod: a kubelet looks at its directory every 20 s, and gives the old pod time to
  * end.
  */
 static uint64_t counts_from(const struct lkg_pod_trial *trial, const struct lkg_pod_rules *rules)
 {
-        return add(trial->since_ns, lkg_earlier(rules->settle_ns, rules->duration_ns / 4));
+        return lkg_after(trial->since_ns, lkg_earlier(rules->settle_ns, rules->duration_ns / 4));
 }
 
 static uint64_t works_at(const struct lkg_pod_trial *trial, const struct lkg_pod_facts *facts,
                          const struct lkg_pod_rules *rules)
 {
-        return facts->answers_ns ? add(lkg_later(facts->answers_ns, counts_from(trial, rules)),
-                                       lkg_earlier(rules->stable_for_ns, rules->duration_ns / 2))
+        return facts->answers_ns ? lkg_after(lkg_later(facts->answers_ns, counts_from(trial, rules)),
+                                             lkg_earlier(rules->stable_for_ns, rules->duration_ns / 2))
                                  : UINT64_MAX;
 }
 
 static uint64_t over_at(const struct lkg_pod_trial *trial, const struct lkg_pod_rules *rules)
 {
-        return add(trial->since_ns, add(rules->duration_ns, 1));
+        return lkg_after(trial->since_ns, lkg_after(rules->duration_ns, 1));
 }
 
 static bool is_on_trial(enum lkg_pod_state state)
@@ -128,7 +123,8 @@ uint64_t lkg_pods_decide(const struct lkg_pod_trial *pods, size_t n, const struc
                                    tried[last + 1]->since_ns - tried[last]->since_ns <= rules->settle_ns;
                      last++)
                         open = open || tried[last + 1]->state == LKG_POD_TRYING;
-                closed_at = add(tried[last]->since_ns, lkg_earlier(rules->settle_ns, rules->duration_ns));
+                closed_at =
+                        lkg_after(tried[last]->since_ns, lkg_earlier(rules->settle_ns, rules->duration_ns));
                 if (!open && now_ns < closed_at) /* another change may still join it */
                         due = lkg_earlier(due, closed_at);
                 for (size_t i = first; i <= last; i++)

@@ -129,13 +129,6 @@ const char *lkg_health_name(enum lkg_health_state health)
 
 /* ---- the clock ---- */
 
-static uint64_t add(uint64_t a, uint64_t b)
-{
-        uint64_t sum;
-
-        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
 /* 0 means that the clock is stopped, so a clock that starts at 0 starts one nanosecond late. */
 static uint64_t since(uint64_t now_ns)
 {
@@ -145,7 +138,7 @@ static uint64_t since(uint64_t now_ns)
 /* A clock that shows @ns and runs since @since_ns; 0 = it is stopped. */
 static uint64_t read_clock(uint64_t ns, uint64_t since_ns, uint64_t now_ns)
 {
-        return !since_ns || now_ns < since_ns ? ns : add(ns, now_ns - since_ns);
+        return !since_ns || now_ns < since_ns ? ns : lkg_after(ns, now_ns - since_ns);
 }
 
 uint64_t lkg_trial_elapsed(const struct lkg_trial *trial, uint64_t now_ns)
@@ -266,7 +259,7 @@ static bool is_stable(const struct lkg_trial *trial, uint64_t now_ns)
 
 static uint64_t extended_ns(const struct lkg_trial *trial)
 {
-        return add(trial->rules.duration_ns, trial->rules.duration_ns);
+        return lkg_after(trial->rules.duration_ns, trial->rules.duration_ns);
 }
 
 /* When the clock, which runs, exceeds @ns. */
@@ -274,7 +267,7 @@ static uint64_t exceeds_at(const struct lkg_trial *trial, uint64_t ns)
 {
         if (trial->good_ns > ns)
                 return trial->running_since_ns;
-        return add(trial->running_since_ns, add(ns - trial->good_ns, 1));
+        return lkg_after(trial->running_since_ns, lkg_after(ns - trial->good_ns, 1));
 }
 
 static uint64_t stable_at(const struct lkg_trial *trial)
@@ -282,25 +275,25 @@ static uint64_t stable_at(const struct lkg_trial *trial)
         if (trial->stable_ns >= trial->rules.stable_for_ns)
                 return 0;
         return trial->stable_since_ns
-                       ? add(trial->stable_since_ns, trial->rules.stable_for_ns - trial->stable_ns)
+                       ? lkg_after(trial->stable_since_ns, trial->rules.stable_for_ns - trial->stable_ns)
                        : UINT64_MAX;
 }
 
 /* Right after a restart a check has just not been asked yet; that must not decide. */
 static bool waits_for_answer(const struct lkg_trial *trial, uint64_t now_ns)
 {
-        return trial->resumed_ns && now_ns < add(trial->resumed_ns, LKG_TRIAL_ASK_NS) &&
+        return trial->resumed_ns && now_ns < lkg_after(trial->resumed_ns, LKG_TRIAL_ASK_NS) &&
                is_unanswered(trial);
 }
 
 /* When a component that is away has been so for too long. */
 static uint64_t given_up_at(const struct lkg_trial *trial)
 {
-        uint64_t limit = add(trial->rules.duration_ns, LKG_TRIAL_ABSENT_NS);
+        uint64_t limit = lkg_after(trial->rules.duration_ns, LKG_TRIAL_ABSENT_NS);
 
         if (!trial->away_since_ns)
                 return UINT64_MAX;
-        return add(trial->away_since_ns, limit > trial->away_ns ? limit - trial->away_ns : 0);
+        return lkg_after(trial->away_since_ns, limit > trial->away_ns ? limit - trial->away_ns : 0);
 }
 
 uint64_t lkg_trial_due(const struct lkg_trial *trial)
@@ -316,7 +309,7 @@ uint64_t lkg_trial_due(const struct lkg_trial *trial)
                 return over;
         last = exceeds_at(trial, extended_ns(trial));
         if (waits_for_answer(trial, last))
-                last = add(trial->resumed_ns, LKG_TRIAL_ASK_NS);
+                last = lkg_after(trial->resumed_ns, LKG_TRIAL_ASK_NS);
         return lkg_earlier(stable_at(trial), last);
 }
 

@@ -69,11 +69,6 @@ int lkg_pod_files_fill(struct lkg_publisher *p, struct lkg_pod_files *files, con
 
 /* ---- status/<c>/pods: of a document only what it is called ---- */
 
-static uint64_t wall_time(uint64_t boot_ns)
-{
-        return lkg_realtime_ns() - (lkg_boottime_ns() - boot_ns);
-}
-
 void lkg_status_render_pods(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         const struct lkg_pods *pods = x->component->pods;
@@ -83,7 +78,7 @@ void lkg_status_render_pods(const struct lkg_status_context *x, struct lkg_buf *
                 char since[21] = "-";
 
                 if (pod->trial.since_ns)
-                        lkg_format_rfc3339(wall_time(pod->trial.since_ns), since);
+                        lkg_format_rfc3339(lkg_realtime_of(pod->trial.since_ns), since);
                 lkg_buf_printf(buf, "%s\t%.12s\t%s\t%s\t", pod->file, pod->sha256,
                                lkg_pod_state_names[pod->trial.state], since);
                 lkg_buf_shown(buf, pod->words, strlen(pod->words));
@@ -92,16 +87,6 @@ void lkg_status_render_pods(const struct lkg_status_context *x, struct lkg_buf *
 }
 
 /* ---- what an engine before this one has published ---- */
-
-static const char *name_in(const struct lkg_entry *entry, const struct lkg_component *c)
-{
-        size_t n = strlen(c->config->file);
-
-        return entry->flags & LKG_ENTRY_VIEW && strncmp(entry->path, c->config->file, n) == 0 &&
-                               entry->path[n] == '/'
-                       ? entry->path + n + 1
-                       : NULL;
-}
 
 static int take_file(struct lkg_publisher *p, const struct lkg_entry *entry, const char *name,
                      struct lkg_pod_files *files, struct lkg_value *texts)
@@ -143,7 +128,7 @@ int lkg_publisher_recover_pods(struct lkg_publisher *p, const struct lkg_publica
                         number = publication->components[i].generation;
         for (size_t i = 0; r >= 0 && number && i < publication->n_entries; i++) {
                 const struct lkg_entry *entry = &publication->entries[i];
-                const char *name = name_in(entry, c);
+                const char *name = lkg_entry_name_in(entry, c->config->file);
 
                 if (!name)
                         continue;

@@ -95,11 +95,12 @@ static int fill_pods(struct lkg_publisher *p, const struct lkg_component *c, str
                      struct lkg_error *err)
 {
         const struct lkg_value *good = lkg_pods_good(c);
-        int r = 0;
+        int r;
 
-        if (c->active)
-                r = lkg_pod_files_fill(p, &shown->pods, c->pods->texts, c->active->sha256, c->active, err);
-        if (r >= 0 && c->active && good)
+        if (!c->active)
+                return 0;
+        r = lkg_pod_files_fill(p, &shown->pods, c->pods->texts, c->active->sha256, c->active, err);
+        if (r >= 0 && good)
                 r = lkg_pod_files_fill(p, &shown->good_pods, good, c->pods->good_sha256, c->active, err);
         return r;
 }
@@ -172,18 +173,6 @@ static struct lkg_entry with(struct lkg_entry entry, const struct lkg_file_slot 
         return entry;
 }
 
-static struct lkg_entry pods_dir(const struct builder *b, const struct lkg_component *c,
-                                 const struct lkg_shown *shown)
-{
-        struct lkg_entry dir = entry_of(b, c, /* document= */ true);
-
-        dir.type = LKG_ENTRY_DIR;
-        dir.mode = dir.mode | (dir.mode >> 2 & 0111); /* who may read the files may search it */
-        dir.mtime_ns = (int64_t)shown->changed_ns;
-        dir.component = UINT_MAX;
-        return dir;
-}
-
 static void add_pods(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         const struct lkg_entry entry = entry_of(b, c, /* document= */ true);
@@ -201,8 +190,12 @@ static void add_pods(struct builder *b, const struct lkg_component *c, const str
 /* Their directories are there as soon as a kubelet may look. */
 static void add_pods_dirs(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
-        struct lkg_entry dir = pods_dir(b, c, shown);
+        struct lkg_entry dir = entry_of(b, c, /* document= */ true);
 
+        dir.type = LKG_ENTRY_DIR;
+        dir.mode = dir.mode | (dir.mode >> 2 & 0111); /* who may read the files may search it */
+        dir.mtime_ns = (int64_t)shown->changed_ns;
+        dir.component = UINT_MAX;
         add(b, dir, "lkg/%s", c->config->file);
         dir.flags = LKG_ENTRY_VIEW;
         add(b, dir, "%s", c->config->file);

@@ -460,12 +460,12 @@ static bool has_slots(const struct lkg_status_context *x)
         return x->remote && x->remote->slots.any;
 }
 
-/* Has its kind a table? If it came from disk, a reader finds out. */
 static bool has_pods(const struct lkg_status_context *x)
 {
         return x->component->pods;
 }
 
+/* Has its kind a table? If it came from disk, a reader finds out. */
 static bool has_effective(const struct lkg_status_context *x)
 {
         const struct lkg_component *c = x->component;

@@ -91,11 +91,11 @@ static void on_object(const struct lkg_value *object, void *userdata)
 static void note_change(struct lkg_apiserver *api, struct lkg_followed *followed, const char *what)
 {
         uint64_t since = followed->informer ? lkg_informer_look(followed->informer).failing_since_ns : 0;
-        uint64_t now = lkg_boottime_ns(), before = followed->failing_ns;
+        uint64_t before = followed->failing_ns;
 
         if (since != before) {
                 followed->failing_ns = since;
-                followed->failing_wall_ns = since ? lkg_realtime_ns() - (now > since ? now - since : 0) : 0;
+                followed->failing_wall_ns = since ? lkg_realtime_of(since) : 0;
         }
         if (since && !before)
                 lkg_log_warning("%s: %s", what, lkg_informer_look(followed->informer).words);

@@ -151,17 +151,26 @@ static void bring_up(struct lkg_apiserver *api)
                 lkg_apiserver_follow_node(api);
 }
 
-/* The name under which the kubelet registers: nodeutil.GetHostname() of Kubernetes. */
-static void find_names(struct lkg_apiserver *api)
+void lkg_host_name(char ret[static HOST_NAME_MAX + 1])
 {
-        const char *configured = api->places->config->remote.node_name;
-        char quoted[5 * LKG_QUOTE_MAX + 8], reason[LKG_REFUSAL_MAX], raw[HOST_NAME_MAX + 1] = "";
+        char raw[HOST_NAME_MAX + 1] = "";
         struct lkg_span name;
 
         (void)gethostname(raw, sizeof(raw) - 1);
         name = lkg_span_trim(lkg_span(raw, strlen(raw)));
         for (size_t i = 0; i < name.size; i++)
-                api->host[i] = (char)tolower((unsigned char)name.data[i]);
+                ret[i] = (char)tolower((unsigned char)name.data[i]);
+        ret[name.size] = '\0';
+}
+
+/* The name under which the kubelet registers. */
+static void find_names(struct lkg_apiserver *api)
+{
+        const char *configured = api->places->config->remote.node_name;
+        char quoted[5 * LKG_QUOTE_MAX + 8], reason[LKG_REFUSAL_MAX];
+        struct lkg_span name;
+
+        lkg_host_name(api->host);
         name = *configured ? lkg_span(configured, strlen(configured))
                            : lkg_span(api->host, strlen(api->host));
         (void)snprintf(api->node_name, sizeof(api->node_name), "%.253s", name.data);

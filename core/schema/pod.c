@@ -5,6 +5,7 @@
  */
 #include "pod.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include <lkg/limits.h>
@@ -101,9 +102,63 @@ static const struct types *types_of(unsigned release)
         return types;
 }
 
+/* ---- rules of single fields ---- */
+
+static struct rules_of_type {
+        struct lkg_value_rule *rules;
+        size_t n;
+} * all_rules;             /* by row of lkg_pod_types[] */
+static char **rule_fields; /* by row of lkg_pod_rules[], in pieces: their paths */
+
+static int compare_type(const void *name, const void *type)
+{
+        return strcmp(name, ((const struct lkg_pod_type *)type)->name);
+}
+
+static size_t row_of(const char *name)
+{
+        const struct lkg_pod_type *type =
+                bsearch(name, lkg_pod_types, lkg_n_pod_types, sizeof(*type), compare_type);
+
+        assert(type); /* test-pod */
+        return (size_t)(type - lkg_pod_types);
+}
+
+/* A walk asks for the rules of many structs, so the names in their rows are taken apart once. */
+static const struct rules_of_type *rules_by_type(void)
+{
+        if (all_rules)
+                return all_rules;
+        all_rules = lkg_must(calloc(lkg_n_pod_types, sizeof(*all_rules)));
+        rule_fields = lkg_must(calloc(lkg_n_pod_rules, sizeof(*rule_fields)));
+        for (size_t i = 0; i < lkg_n_pod_rules; i++) {
+                char *rest = rule_fields[i] = lkg_copy(lkg_pod_rules[i].fields), *path;
+
+                while ((path = strsep(&rest, " "))) {
+                        struct rules_of_type *of = &all_rules[row_of(strsep(&path, "."))];
+
+                        lkg_need(LKG_GROW(of->rules, of->n));
+                        of->rules[of->n] = lkg_pod_rules[i].rule;
+                        of->rules[of->n++].path = path;
+                }
+        }
+        return all_rules;
+}
+
+static void forget_rules(void)
+{
+        for (size_t i = 0; all_rules && i < lkg_n_pod_types; i++)
+                free(all_rules[i].rules);
+        for (size_t i = 0; all_rules && i < lkg_n_pod_rules; i++)
+                free(rule_fields[i]);
+        free(all_rules);
+        free(rule_fields);
+}
+
 /* Frees permanent data at exit, so that a leak checker reports only leaks. */
 __attribute__((destructor)) static void forget(void)
 {
+        forget_rules();
         while (all_types) {
                 struct types *types = all_types;
 
@@ -121,12 +176,7 @@ __attribute__((destructor)) static void forget(void)
 
 static const struct lkg_schema_node *pod_node(unsigned release)
 {
-        const struct types *types = types_of(release);
-        size_t i = 0;
-
-        while (strcmp(lkg_pod_types[i].name, "Pod") != 0)
-                i++;
-        return types->nodes[i];
+        return types_of(release)->nodes[row_of("Pod")];
 }
 
 /* ---- what is ignored ---- */
@@ -188,26 +238,11 @@ static void find_ignored(const struct ignoring *to, const struct lkg_schema_node
 
 /* ---- the walk ---- */
 
-/* The rows of @part's type, each for one of the fields that it names. */
 static void apply_rules(const struct lkg_pod_part *part)
 {
-        const char *type = part->rules.node->go;
-        size_t size = strlen(type);
+        const struct rules_of_type *of = &rules_by_type()[row_of(part->rules.node->go)];
 
-        for (size_t i = 0; i < lkg_n_pod_rules; i++) {
-                struct lkg_value_rule rule = lkg_pod_rules[i].rule;
-                char path[64];
-
-                rule.path = path;
-                for (const char *at = lkg_pod_rules[i].fields; *at;
-                     at += strcspn(at, " "), at += *at == ' ') {
-                        if (strncmp(at, type, size) != 0 || at[size] != '.')
-                                continue;
-                        lkg_text_copy(path, sizeof(path), at + size + 1);
-                        path[strcspn(path, " ")] = '\0';
-                        lkg_rules_apply(&part->rules, &rule, 1);
-                }
-        }
+        lkg_rules_apply(&part->rules, of->rules, of->n);
 }
 
 static void apply_checks(const struct lkg_pod_part *part, const struct lkg_pod_check *checks, size_t n)

@@ -24,7 +24,7 @@ struct lkg_pod_part {
 /* A rule of single fields, or of a type. */
 struct lkg_pod_rule {
         const char *
-                fields; /* `Type.field`, between spaces; the field may be dotted. The rule has no path of its own */
+                fields; /* `Type.field`, a space between two; the field may be dotted. The rule has no path of its own */
         struct lkg_value_rule rule;
 };
 struct lkg_pod_check {

@@ -126,20 +126,23 @@ struct lkg_value *lkg_pods_texts(const struct lkg_value *set)
         return texts && lkg_value_type(texts) == LKG_MAP ? texts : NULL;
 }
 
-struct lkg_value *lkg_pods_document(struct lkg_source *source, const struct lkg_value *text)
+struct lkg_value *lkg_pods_document(const char *layer, const char *file, const struct lkg_value *text)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         struct lkg_value *doc = NULL;
+        struct lkg_source *source;
         const char *data;
         size_t size;
 
         if (lkg_value_type(text) != LKG_STRING)
                 return NULL;
+        source = lkg_source_new(layer, file);
         data = lkg_value_text(text, &size);
-        return lkg_decode(data, size, lkg_detect_format(data, size), LKG_DECODE_TWICE, source, &ignored,
-                          &doc) < 0
-                       ? NULL
-                       : doc;
+        if (lkg_decode(data, size, lkg_detect_format(data, size), LKG_DECODE_TWICE, source, &ignored, &doc) <
+            0)
+                doc = NULL;
+        lkg_source_unref(source);
+        return doc;
 }
 
 struct lkg_value *lkg_pods_documents(const struct lkg_value *texts)
@@ -147,10 +150,8 @@ struct lkg_value *lkg_pods_documents(const struct lkg_value *texts)
         struct lkg_value *docs = lkg_value_new_map(NULL, 0, 0);
 
         for (struct lkg_member m = { 0 }; lkg_value_next(texts, &m);) {
-                struct lkg_source *source = lkg_source_new("stored", m.key.data);
-                struct lkg_value *doc = lkg_pods_document(source, m.value);
+                struct lkg_value *doc = lkg_pods_document("stored", m.key.data, m.value);
 
-                lkg_source_unref(source);
                 if (doc)
                         (void)lkg_map_set(docs, m.key.data, m.key.size, doc);
         }

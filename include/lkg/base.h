@@ -79,11 +79,21 @@ static inline uint64_t lkg_later(uint64_t a, uint64_t b)
         return a > b ? a : b;
 }
 
+/** lkg_after() - @span after @time; UINT64_MAX, which is never, if that is too late. */
+static inline uint64_t lkg_after(uint64_t time, uint64_t span)
+{
+        uint64_t sum;
+
+        return __builtin_add_overflow(time, span, &sum) ? UINT64_MAX : sum;
+}
+
 /** lkg_boottime_ns() - absolute CLOCK_BOOTTIME in nanoseconds; the one clock for deadlines. */
 uint64_t lkg_boottime_ns(void);
 
 /** lkg_realtime_ns() - wall time in nanoseconds since 1970; for people and for files. */
 uint64_t lkg_realtime_ns(void);
+/** lkg_realtime_of() - the wall time of a moment in the past that lkgfs has by lkg_boottime_ns(). */
+uint64_t lkg_realtime_of(uint64_t boottime_ns);
 
 /**
  * lkg_timespec_ns() - for comparisons only: a user may set a file time that does not fit into 64 bits, which

@@ -487,7 +487,7 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_tr
  */
 uint64_t lkg_component_trial_deadline(const struct lkg_component *c);
 
-/* ---- static pods: pods.c ---- */
+/* ---- static pods: pods.c, pods-step.c ---- */
 
 struct lkg_pods *lkg_pods_free(struct lkg_pods *pods);
 /* What a set is made with, besides the files; each may be NULL. */
@@ -548,8 +548,8 @@ const struct lkg_value *lkg_pods_served(struct lkg_component *c);
 const struct lkg_value *lkg_pods_good(const struct lkg_component *c);
 /** lkg_component_look_again() - the candidate is made again: something besides the files has changed. */
 void lkg_component_look_again(struct lkg_component *c);
-/** lkg_pods_set() - the texts of @g. Return: one reference; NULL: it is no set. */
-struct lkg_value *lkg_pods_set(const struct lkg_generation *g);
+/** lkg_pods_layer() - the manifest in @file; NULL: there is no such file, or no candidate. */
+const struct lkg_layer_info *lkg_pods_layer(const struct lkg_candidate *candidate, const char *file);
 
 /* ---- marks: suspected.c ---- */
 

@@ -114,6 +114,9 @@ struct lkg_places_options {
         void *userdata;
 };
 
+/** lkg_host_name() - the host name as a kubelet has it for its Node: trimmed, in lower case (nodeutil.GetHostname() of Kubernetes). */
+void lkg_host_name(char ret[static HOST_NAME_MAX + 1]);
+
 struct lkg_places;
 
 /** lkg_places_new() - no place is in use before lkg_places_open(). @config: as in lkg_places_set_config() */

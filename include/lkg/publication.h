@@ -149,6 +149,9 @@ static inline bool lkg_entry_is_dir(const struct lkg_entry *entry)
 /** lkg_publication_find() - the entry with exactly this @path, or NULL. Binary search. */
 const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publication, const char *path);
 
+/** lkg_entry_name_in() - the name of @entry in @dir, a directory of the view; NULL: it is none of its files. */
+const char *lkg_entry_name_in(const struct lkg_entry *entry, const char *dir);
+
 /**
  * lkg_publication_read_blob() - read the bytes named @sha256. Another process wrote them, so they are
  * checked against the name.

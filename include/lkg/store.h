@@ -296,8 +296,8 @@ void lkg_candidate_finish(struct lkg_candidate *candidate, const char *hint);
  */
 /** lkg_pods_texts() - `pods` of @set, borrowed; NULL: it is no set. */
 struct lkg_value *lkg_pods_texts(const struct lkg_value *set);
-/** lkg_pods_document() - the document in a text, as a kubelet reads it. Return: one reference, or NULL. */
-struct lkg_value *lkg_pods_document(struct lkg_source *source, const struct lkg_value *text);
+/** lkg_pods_document() - the document in the text of @file, as a kubelet reads it; @layer is its source. Return: one reference, or NULL. */
+struct lkg_value *lkg_pods_document(const char *layer, const char *file, const struct lkg_value *text);
 /** lkg_pods_documents() - those of all: a map of file names. Return: one reference. */
 struct lkg_value *lkg_pods_documents(const struct lkg_value *texts);
 
