@@ -223,8 +223,10 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lk
         for (size_t i = 0; i < pods->n_items; i++) {
                 struct lkg_pod *pod = &pods->items[i];
 
-                pod->trial = held ? (struct lkg_pod_trial){ 0 }
-                                  : lkg_pod_follow(pod->trial, &pod->facts, &rules, now_ns);
+                if (held)
+                        pod->trial = (struct lkg_pod_trial){ 0 };
+                else
+                        pod->trial = lkg_pod_follow(pod->trial, &pod->facts, &rules, now_ns);
         }
         if (held)
                 return;

@@ -87,16 +87,20 @@ struct set_making {
         const struct lkg_pods_by *by;
         struct lkg_candidate *candidate;
         struct lkg_value *texts, *docs;
+        struct lkg_value *pods; /* the documents by namespace and name */
 };
+
+static char *full_name(const struct lkg_value *doc)
+{
+        return lkg_format("%s/%s", lkg_pod_namespace(doc), lkg_pod_name(doc));
+}
 
 /* The pod of another file in the set that is the same; NULL = none. */
 static const struct lkg_value *same_pod(const struct set_making *m, const struct lkg_value *doc)
 {
-        for (struct lkg_member other = { 0 }; lkg_value_next(m->docs, &other);)
-                if (strcmp(lkg_pod_name(doc), lkg_pod_name(other.value)) == 0 &&
-                    strcmp(lkg_pod_namespace(doc), lkg_pod_namespace(other.value)) == 0)
-                        return other.value;
-        return NULL;
+        LKG_CLEANUP(lkg_freep) char *name = full_name(doc);
+
+        return lkg_map_get(m->pods, name);
 }
 
 /* Takes over @doc. */
@@ -115,6 +119,9 @@ static void put(struct set_making *m, const char *file, const struct lkg_value *
                         "%spod %s of namespace %s is served from there, this file is not; keep one of them",
                         place, lkg_pod_name(doc), lkg_pod_namespace(doc));
         } else if (doc) {
+                LKG_CLEANUP(lkg_freep) char *name = full_name(doc);
+
+                (void)lkg_map_set(m->pods, name, strlen(name), lkg_value_ref(doc));
                 (void)lkg_map_set(m->texts, file, strlen(file), lkg_value_ref((struct lkg_value *)text));
                 (void)lkg_map_set(m->docs, file, strlen(file), lkg_value_ref(doc));
         }
@@ -204,8 +211,9 @@ const struct lkg_layer_info *lkg_pods_layer(const struct lkg_candidate *candidat
 
 void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by)
 {
-        struct set_making m = { by, candidate, lkg_value_new_map(NULL, 0, 0),
-                                lkg_value_new_map(NULL, 0, 0) };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *pods = lkg_value_new_map(NULL, 0, 0);
+        struct set_making m = { by, candidate, lkg_value_new_map(NULL, 0, 0), lkg_value_new_map(NULL, 0, 0),
+                                pods };
 
         for (size_t i = 0; i < candidate->n_layers; i++)
                 choose(&m, &candidate->layers[i]);
@@ -239,9 +247,10 @@ void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata)
 void lkg_pods_refresh(struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
-        uint64_t h = d ? lkg_hash(0, d->pointers.good.sha256, LKG_SHA256_HEX) : 0;
+        bool marked = d && d->bad.n_items > 0; /* else what was good is not asked for */
+        uint64_t h = marked ? lkg_hash(0, d->pointers.good.sha256, LKG_SHA256_HEX) : 0;
 
-        for (size_t i = 0; d && i < d->bad.n_items; i++)
+        for (size_t i = 0; marked && i < d->bad.n_items; i++)
                 h = lkg_hash(h, d->bad.items[i].id, strlen(d->bad.items[i].id) + 1);
         if (h != c->pods->judged_by)
                 lkg_stack_rejudge(c->stack);

@@ -179,6 +179,12 @@ static const struct lkg_schema_node *pod_node(unsigned release)
         return types_of(release)->nodes[row_of("Pod")];
 }
 
+/* Most values have nothing in them that could be ignored or has rules, so no path is made for them. */
+static bool has_parts(const struct lkg_schema_node *node)
+{
+        return node->class == LKG_CLASS_STRUCT || node->class == LKG_CLASS_LIST;
+}
+
 /* ---- what is ignored ---- */
 
 struct ignoring {
@@ -230,6 +236,8 @@ static void find_ignored(const struct ignoring *to, const struct lkg_schema_node
                         report_ignored(to, node, member, at, &m);
                         continue;
                 }
+                if (!has_parts(member))
+                        continue;
                 path = is_list ? lkg_format("%.*s[%zu].", (int)strlen(at) - 1, at, m.i)
                                : lkg_format("%s%s.", at, member->name);
                 find_ignored(to, member, path, m.value);
@@ -266,21 +274,23 @@ static struct lkg_value *volumes_by_name(const struct lkg_schema_node *node, con
         return ret;
 }
 
-/* @path: of @value; @name: see struct lkg_pod_part */
+/* @path: of @value, a struct or a list; @name: see struct lkg_pod_part */
 static void walk(const struct lkg_pod_part *up, const struct lkg_schema_node *node, const char *path,
                  const char *name, const struct lkg_value *value)
 {
         struct lkg_pod_part part = { .rules = up->rules, .up = up->name ? up : NULL, .name = name };
-        LKG_CLEANUP(lkg_freep) char *at = lkg_format("%s%s", path, *path ? "." : "");
+        bool is_list = node->class == LKG_CLASS_LIST;
+        LKG_CLEANUP(lkg_freep) char *at = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *volumes = NULL;
 
-        for (struct lkg_member m = { 0 }; node->class == LKG_CLASS_LIST && lkg_value_next(value, &m);) {
+        for (struct lkg_member m = { 0 }; is_list && has_parts(node->item) && lkg_value_next(value, &m);) {
                 LKG_CLEANUP(lkg_freep) char *item = lkg_format("%s[%zu]", path, m.i);
 
                 walk(up, node->item, item, name, m.value);
         }
-        if (node->class != LKG_CLASS_STRUCT)
+        if (is_list)
                 return;
+        at = lkg_format("%s%s", path, *path ? "." : "");
         part.rules.node = node;
         part.rules.object = value;
         part.rules.at = at;
@@ -292,13 +302,15 @@ static void walk(const struct lkg_pod_part *up, const struct lkg_schema_node *no
         for (size_t i = 0; i < node->n_members; i++) {
                 const struct lkg_schema_node *member = node->members[i];
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *zero = NULL;
-                LKG_CLEANUP(lkg_freep) char *below = lkg_format("%s%s", at, member->name);
-                const struct lkg_value *there = lkg_map_get(value, member->name);
+                LKG_CLEANUP(lkg_freep) char *below = NULL;
+                const struct lkg_value *there = has_parts(member) ? lkg_map_get(value, member->name) : NULL;
 
                 if (!there && member->class == LKG_CLASS_STRUCT && !member->pointer)
                         there = zero = lkg_typed_zero(member, value);
-                if (there)
-                        walk(&part, member, below, member->name, there);
+                if (!there)
+                        continue;
+                below = lkg_format("%s%s", at, member->name);
+                walk(&part, member, below, member->name, there);
         }
 }
 
