@@ -48,7 +48,7 @@ int lkg_ops_refuse(const struct fuse_in_header *header)
         const struct fuse_ctx ctx = { .uid = header->uid, .gid = header->gid, .pid = (pid_t)header->pid };
 
         task.node = lkg_node_get(header->nodeid);
-        if (!task.node && !lkg_request_is(header, REQUEST_ANY_NODE))
+        if ((!task.node || lkg_view_is_gone(task.node)) && !lkg_request_is(header, REQUEST_ANY_NODE))
                 return -ESTALE;
         if (lkg_request_is(header, REQUEST_OTHERS) && lkg_caller_is_notifier())
                 return -ESTALE;
