@@ -4,10 +4,12 @@
  *
  * The order lets the kubelet start after every step: what is served is written to the base if they differ, the drop-in of the
  * kubelet's unit goes first (it would start lkgfs, and wait for it), then lkgfs stops, then the other files go, the record last.
+ * A kubelet that reads static pods from the view is restarted before their copies go, which it reads when lkgfs has stopped.
  * A run that was interrupted is continued by the next one: what is undone already is skipped.
  */
 #include "adopt.h"
 
+#include <poll.h>
 #include <sys/xattr.h>
 
 #define ASIDE            ".before-abandon"
@@ -43,17 +45,14 @@ static struct lkg_value *read_view(const struct leaving *l)
         return lkg_tool_own(doc);
 }
 
-static struct lkg_value *read_served(const struct leaving *l)
+/* What the layers make, by the configuration. */
+static struct lkg_value *read_layers(const struct leaving *l)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf below = LKG_BUF_INIT;
-        struct lkg_value *doc = read_view(l);
         char *config;
         size_t size;
-        int r;
+        int r = lkg_root_read(l->look.rootfd, LKG_ADOPT_CONFIG, &config, &size);
 
-        if (doc)
-                return doc;
-        r = lkg_root_read(l->look.rootfd, LKG_ADOPT_CONFIG, &config, &size);
         if (r < 0)
                 lkg_tool_end(l->tool, LKG_TOOL_FAILED, "read '%s" LKG_ADOPT_CONFIG "': %s", l->look.root,
                              strerror(-r));
@@ -62,6 +61,20 @@ static struct lkg_value *read_served(const struct leaving *l)
         /* The paths in the file are those of the node; below --root, what adopt would write is judged. */
         lkg_plan_config(&l->look, &l->record, l->look.root, &below);
         return lkg_adopt_merge(&l->look, l->record.source, lkg_buf_text(&below));
+}
+
+/* Without the view's directory of static pods: the layers name theirs. */
+static struct lkg_value *read_served(const struct leaving *l)
+{
+        static const char field[] = "staticPodPath";
+        struct lkg_value *doc = read_view(l);
+
+        if (!doc)
+                return read_layers(l);
+        if (lkg_adopt_names_view(&l->record, doc))
+                (void)lkg_map_set(doc, field, strlen(field),
+                                  lkg_value_ref(lkg_map_get(read_layers(l), field)));
+        return doc;
 }
 
 /* ---- baking ---- */
@@ -139,6 +152,16 @@ static int bake(const struct leaving *l)
 
 /* ---- undoing ---- */
 
+static int undo_file(const struct leaving *l, const struct lkg_adopt_file *file)
+{
+        const char *kept = NULL;
+        int status = lkg_adopt_unmake(&l->look, file, &kept);
+
+        if (kept && status == LKG_TOOL_OK)
+                lkg_tool_note(l->tool, "%s%s %s", l->look.root, file->path, kept);
+        return status;
+}
+
 /* @dropin: the drop-in of the kubelet's unit, or everything else; from the @end of them back to the @first */
 static int undo(const struct leaving *l, bool dropin, size_t first, size_t end)
 {
@@ -146,24 +169,33 @@ static int undo(const struct leaving *l, bool dropin, size_t first, size_t end)
 
         for (size_t i = end; status == LKG_TOOL_OK && i > first; i--) {
                 const struct lkg_adopt_file *file = &l->record.files[i - 1];
-                const char *kept = NULL;
 
-                if ((strcmp(file->path, LKG_ADOPT_KUBELET) == 0) != dropin)
-                        continue;
-                status = lkg_adopt_unmake(&l->look, file, &kept);
-                if (kept && status == LKG_TOOL_OK)
-                        lkg_tool_note(l->tool, "%s%s %s", l->look.root, file->path, kept);
+                if ((strcmp(file->path, LKG_ADOPT_KUBELET) == 0) == dropin)
+                        status = undo_file(l, file);
         }
         return status;
+}
+
+/* Its next start reads what the layers name. Return: LKG_TOOL_OK: no kubelet reads the copies any more. */
+static int restart_kubelet(const struct leaving *l)
+{
+        if (!*l->look.root && !lkg_adopt_live(&l->look))
+                return lkg_tool_fail(
+                        l->tool, LKG_TOOL_FAILED,
+                        "the kubelet cannot be restarted without systemd, so the copies of the static "
+                        "pods stay; with --force, too");
+        return lkg_adopt_systemctl(&l->look, LKG_ADOPT_RESTART);
 }
 
 static int leave(const struct leaving *l)
 {
         size_t n = l->record.n_files, last = lkg_plan_find(&l->record, LKG_ADOPT_RECORD) + 1;
-        int status = undo(l, true, 0, n);
+        int status = undo(l, true, 0, n), pods = LKG_TOOL_DIFFERENT;
 
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_RELOAD);
+        if (status == LKG_TOOL_OK && lkg_plan_has_pods(&l->record))
+                status = pods = restart_kubelet(l);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_DISABLE);
         if (status != LKG_TOOL_OK && !l->tool->options.force)
@@ -171,6 +203,8 @@ static int leave(const struct leaving *l)
         status = undo(l, false, last, n);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_RELOAD);
+        if (status == LKG_TOOL_OK && pods == LKG_TOOL_OK)
+                lkg_adopt_clean_pods(&l->look, &l->record);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_clean(&l->look, &l->record);
         return status == LKG_TOOL_OK ? undo(l, false, 0, last) : status;
@@ -181,8 +215,11 @@ static int show(const struct leaving *l)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_buf_printf(&buf, "Adopted as a node of %s. In this order:\n", l->record.profile);
-        lkg_buf_puts(&buf, "    " LKG_ADOPT_KUBELET ": undone; systemctl daemon-reload\n"
-                           "    systemctl disable --now lkgfs.service\n");
+        lkg_buf_puts(&buf, "    " LKG_ADOPT_KUBELET ": undone; systemctl daemon-reload\n");
+        if (lkg_plan_has_pods(&l->record))
+                lkg_buf_puts(&buf,
+                             "    systemctl " LKG_ADOPT_RESTART ", which restarts each static pod once\n");
+        lkg_buf_puts(&buf, "    systemctl disable --now lkgfs.service\n");
         for (size_t i = l->record.n_files; i > 0; i--) {
                 const struct lkg_adopt_file *file = &l->record.files[i - 1];
 
@@ -196,26 +233,103 @@ static int show(const struct leaving *l)
         return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
+/* ---- static pods alone ---- */
+
+static const char pods_steps[] = "In this order:\n"
+                                 "    " LKG_ADOPT_PODS ": removed; systemctl " LKG_ADOPT_REREAD "\n"
+                                 "    systemctl " LKG_ADOPT_RESTART ", which restarts each static pod once\n"
+                                 "    the copies of the manifests: removed\n";
+
+static bool is_of_pods(const struct lkg_adopt_file *file)
+{
+        return strcmp(file->path, LKG_ADOPT_PODS) == 0 || strcmp(file->path, LKG_ADOPT_DROPINS) == 0;
+}
+
+/* The record of what stays. */
+static int write_record(const struct leaving *l)
+{
+        struct lkg_adopt_plan rest = l->record;
+
+        rest.files = NULL;
+        rest.n_files = 0;
+        for (size_t i = 0; i < l->record.n_files; i++)
+                if (!is_of_pods(&l->record.files[i]) &&
+                    strcmp(l->record.files[i].path, LKG_ADOPT_RECORD) != 0)
+                        lkg_plan_insert(&rest, rest.n_files, &l->record.files[i]);
+        lkg_plan_add_record(&rest, NULL);
+        return lkg_adopt_make(&l->look, &rest.files[lkg_plan_find(&rest, LKG_ADOPT_RECORD)]);
+}
+
+/* Return: does the kubelet's next start read what the layers name? */
+static bool wait_for_document(const struct leaving *l)
+{
+        struct lkg_value *doc;
+
+        for (unsigned tries = 0; tries < LKG_ADOPT_TRIES; tries++) {
+                doc = read_view(l);
+                if (doc && !lkg_adopt_names_view(&l->record, doc))
+                        return true;
+                (void)poll(NULL, 0, 100);
+        }
+        return false;
+}
+
+/*
+ * The configuration goes back first: what was served stays as copies in the directory that the kubelet reads, and its document names
+ * the manifests again. Then it is restarted, and then the copies go.
+ */
+static int leave_pods(const struct leaving *l)
+{
+        int status = LKG_TOOL_OK;
+
+        for (size_t i = l->record.n_files; status == LKG_TOOL_OK && i > 0; i--)
+                if (is_of_pods(&l->record.files[i - 1]))
+                        status = undo_file(l, &l->record.files[i - 1]);
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_REREAD);
+        if (status == LKG_TOOL_OK && !*l->look.root && !wait_for_document(l))
+                return lkg_tool_fail(
+                        l->tool, LKG_TOOL_DIFFERENT,
+                        "the kubelet's document still names the static pods of the view: it is held "
+                        "(`lkgfs status`), or lkgfs refuses its configuration (journalctl -u lkgfs); "
+                        "run it again then");
+        if (status == LKG_TOOL_OK)
+                status = restart_kubelet(l);
+        if (status != LKG_TOOL_OK)
+                return status;
+        lkg_adopt_clean_pods(&l->look, &l->record);
+        lkg_tool_note(l->tool, "the kubelet reads its manifests itself again");
+        return write_record(l);
+}
+
+/* ---- the verb ---- */
+
 static int abandon(struct leaving *l)
 {
+        const struct lkg_tool_options *options = &l->tool->options;
         int status;
 
         lkg_adopt_root(l->tool, &l->look);
-        if (!lkg_adopt_record_find(&l->look, &l->record))
+        if (!lkg_adopt_record_find(&l->look, &l->record) ||
+            (options->adopt.static_pods && !lkg_plan_has_pods(&l->record)))
                 return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
-                                     "this node is not adopted: there is no '%s" LKG_ADOPT_RECORD "'",
-                                     l->look.root);
+                                     "this node is not adopted: there is no %s'%s" LKG_ADOPT_RECORD "'",
+                                     options->adopt.static_pods ? "static pod in " : "", l->look.root);
+        if (options->adopt.static_pods)
+                return options->adopt.dry_run ? lkg_tool_print_text(pods_steps, LKG_TOOL_OK) : leave_pods(l);
         status = lkg_adopt_look(&l->look);
-        if (status != LKG_TOOL_OK && !l->tool->options.force)
+        if (status != LKG_TOOL_OK && !options->force)
                 return lkg_tool_fail(
                         l->tool, status,
                         "so it is not known what the kubelet would read; --force goes back all the same");
         l->known = status == LKG_TOOL_OK;
         status = bake(l);
         if (status == LKG_TOOL_OK)
-                status = l->tool->options.adopt.dry_run ? show(l) : leave(l);
-        if (status == LKG_TOOL_OK && !l->tool->options.adopt.dry_run)
-                lkg_tool_note(l->tool, "abandoned; when it suits: systemctl restart kubelet");
+                status = options->adopt.dry_run ? show(l) : leave(l);
+        if (status == LKG_TOOL_OK && !options->adopt.dry_run)
+                lkg_tool_note(l->tool, lkg_plan_has_pods(&l->record)
+                                               ? "abandoned"
+                                               : "abandoned; when it suits: systemctl restart kubelet");
         return status;
 }
 
