@@ -72,8 +72,16 @@ static void put_config(const struct lkg_adopt_plan *plan, const char *root, cons
 
 void lkg_plan_add_pods(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
 {
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_PATH | O_DIRECTORY);
         struct lkg_buf config = LKG_BUF_INIT;
 
+        if (faccessat(fd, LKG_ADOPT_PODS_DIR, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !lkg_fallback_is_ours_dir(fd, LKG_ADOPT_PODS_DIR) &&
+            !lkg_root_exists(look->rootfd, LKG_ADOPT_PODS))
+                lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
+                             "'%s%s/" LKG_ADOPT_PODS_DIR
+                             "' is in the way: copies of the manifests would be there",
+                             look->root, plan->source);
         if (strcmp(plan->mount_point, plan->source) != 0)
                 lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
                              "the view is mounted beside '%s': a kubelet that reads static pods from %s has "

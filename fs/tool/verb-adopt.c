@@ -168,7 +168,7 @@ static void go_back(const struct adoption *a, size_t n_made, bool started)
 
                 if (file->earlier)
                         (void)lkg_adopt_make(&a->look, &old);
-                else if (!a->over || file->text)
+                else if (file->text || lkg_plan_find(&a->old, file->path) == a->old.n_files)
                         (void)lkg_adopt_unmake(&a->look, file, &kept);
         }
         if (started) {

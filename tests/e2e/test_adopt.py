@@ -243,3 +243,23 @@ def test_a_view_beside_its_source_has_no_static_pods(node):
     code, _, err = tool(root, "adopt", "--static-pods")
     assert code == DIFFERENT and "mounted beside" in err
     assert everything(root) == before
+
+
+def test_a_directory_in_the_way_is_refused(control_plane):
+    """Copies of the manifests would have no place in it, for the day without lkgfs."""
+    (control_plane / "etc/kubernetes/static-pods").mkdir()
+    before = everything(control_plane)
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == DIFFERENT and "is in the way" in err
+    assert everything(control_plane) == before
+
+
+def test_a_failure_to_add_static_pods_undoes_it(control_plane):
+    assert tool(control_plane, "adopt")[0] == GOOD
+    (control_plane / PODS).parent.symlink_to("nowhere")  # the record is written before this is noticed
+    before = everything(control_plane)
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == FAILED and "nothing has changed" in err, err
+    assert everything(control_plane) == before
+    (control_plane / PODS).parent.unlink()
+    assert tool(control_plane, "adopt", "--static-pods")[0] == GOOD
