@@ -618,6 +618,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "cgroup hierarchy. `--host cgroup=1` and `--host cgroup=2` validate for a node of this kind, "
           "`--host this` for this machine; without the option, `lkgfs check` and `render` ignore the "
           "host." },
+        { 5038, LKG_ERROR, "not for a static pod",
+          "Use what the node has: a hostPath volume instead of a Secret or ConfigMap, a value instead of a "
+          "reference.",
+          "A static pod is started by the kubelet alone, so it cannot use objects of the API server: "
+          "Secrets, "
+          "ConfigMaps, a service account, claims. From 1.34 on, the kubelet refuses a manifest that names "
+          "one. "
+          "Scheduling gates and ephemeral containers are for pods of the API server, too." },
         { 5040, LKG_WARNING, "empty map that changes nothing",
           "Remove the line; to switch thresholds off, name each of them.",
           "Layers over the base are merged into it key by key, so an empty map leaves all keys as they are. "

@@ -554,12 +554,6 @@ static void check_base(struct lkg_component *c)
         lkg_stack_set_base(c->stack, ours ? "" : c->config->base);
 }
 
-bool lkg_component_serves_candidate(const struct lkg_component *c)
-{
-        return c->active && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID &&
-               strcmp(c->candidate->sha256, c->active->sha256) == 0;
-}
-
 /* Only if documents themselves are on trial (trial.scope all). */
 static bool is_bad_document(const struct lkg_component *c)
 {

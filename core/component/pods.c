@@ -57,8 +57,7 @@ static void digest_of(const struct lkg_value *text, char ret[static LKG_SHA256_H
         (void)lkg_need(lkg_sha256_hex(data, size, ret));
 }
 
-/* What a mark of this text is called. */
-static struct lkg_config_source source_of(const char *file, const char *sha256)
+struct lkg_config_source lkg_pods_source(const char *file, const char *sha256)
 {
         struct lkg_config_source source = { .key = LKG_KEY_DEFAULT };
 
@@ -70,14 +69,14 @@ static struct lkg_config_source source_of(const char *file, const char *sha256)
 
 static const struct lkg_bad *mark_of(const struct lkg_bad_list *bad, const char *file, const char *sha256)
 {
-        const struct lkg_config_source source = source_of(file, sha256);
+        const struct lkg_config_source source = lkg_pods_source(file, sha256);
 
         return bad ? lkg_bad_find(bad, &source) : NULL;
 }
 
-static const struct lkg_bad_list *bad_list(const struct lkg_component *c)
+const struct lkg_bad *lkg_pods_mark(const struct lkg_component *c, const char *file, const char *sha256)
 {
-        return c->dynamic ? &c->dynamic->bad : NULL;
+        return c->dynamic ? mark_of(&c->dynamic->bad, file, sha256) : NULL;
 }
 
 /* The stored document, read again when it is another one. */
@@ -99,34 +98,24 @@ const struct lkg_value *lkg_pods_good(const struct lkg_component *c)
 
 /* ---- the set that is to be served ---- */
 
-struct making {
+struct set_making {
         const struct lkg_pods_by *by;
         struct lkg_candidate *candidate;
         struct lkg_value *texts, *docs;
 };
 
-static const char *member_text(const struct lkg_value *doc, const char *name, const char *fallback)
-{
-        const struct lkg_value *metadata = doc ? lkg_map_get(doc, "metadata") : NULL;
-        const char *text =
-                metadata && lkg_value_type(metadata) == LKG_MAP ? lkg_map_get_string(metadata, name) : NULL;
-
-        return text && *text ? text : fallback;
-}
-
 /* The pod of another file in the set that is the same; NULL = none. */
-static const struct lkg_value *same_pod(const struct making *m, const struct lkg_value *doc)
+static const struct lkg_value *same_pod(const struct set_making *m, const struct lkg_value *doc)
 {
         for (struct lkg_member other = { 0 }; lkg_value_next(m->docs, &other);)
-                if (strcmp(member_text(doc, "name", ""), member_text(other.value, "name", "")) == 0 &&
-                    strcmp(member_text(doc, "namespace", "default"),
-                           member_text(other.value, "namespace", "default")) == 0)
+                if (strcmp(lkg_pod_name(doc), lkg_pod_name(other.value)) == 0 &&
+                    strcmp(lkg_pod_namespace(doc), lkg_pod_namespace(other.value)) == 0)
                         return other.value;
         return NULL;
 }
 
 /* Takes over @doc. */
-static void put(struct making *m, const char *file, const struct lkg_value *text, struct lkg_value *doc)
+static void put(struct set_making *m, const char *file, const struct lkg_value *text, struct lkg_value *doc)
 {
         const struct lkg_value *other = doc ? same_pod(m, doc) : NULL;
         struct lkg_where where = doc ? lkg_where_of(doc) : (struct lkg_where){ 0 };
@@ -139,7 +128,7 @@ static void put(struct making *m, const char *file, const struct lkg_value *text
                 lkg_report_add(
                         &m->candidate->report, LKG_WARNING, LKG_C_SAME_POD, &where,
                         "%spod %s of namespace %s is served from there, this file is not; keep one of them",
-                        place, member_text(doc, "name", ""), member_text(doc, "namespace", "default"));
+                        place, lkg_pod_name(doc), lkg_pod_namespace(doc));
         } else if (doc) {
                 (void)lkg_map_set(m->texts, file, strlen(file), lkg_value_ref((struct lkg_value *)text));
                 (void)lkg_map_set(m->docs, file, strlen(file), lkg_value_ref(doc));
@@ -148,7 +137,8 @@ static void put(struct making *m, const char *file, const struct lkg_value *text
 }
 
 /* What is served of a file whose present text is not: an earlier text. */
-static void put_earlier(struct making *m, const char *file, const struct lkg_value *text, const char *layer)
+static void put_earlier(struct set_making *m, const char *file, const struct lkg_value *text,
+                        const char *layer)
 {
         struct lkg_source *source;
 
@@ -160,7 +150,7 @@ static void put_earlier(struct making *m, const char *file, const struct lkg_val
 }
 
 /* Not of a second file of the same pod, which is left out for that reason. */
-static void ask_host(const struct making *m, const struct lkg_layer_info *info)
+static void ask_host(const struct set_making *m, const struct lkg_layer_info *info)
 {
         struct lkg_report *report = &m->candidate->report;
 
@@ -171,7 +161,7 @@ static void ask_host(const struct making *m, const struct lkg_layer_info *info)
                 lkg_pod_check_ports(info->doc, other.key.data, other.value, m->by->host.severity, report);
 }
 
-static bool is_fit(const struct making *m, const struct lkg_layer_info *info)
+static bool is_fit(const struct set_making *m, const struct lkg_layer_info *info)
 {
         struct lkg_report *report = &m->candidate->report;
         const struct lkg_where where = { info->file, 0, 0 };
@@ -189,8 +179,8 @@ static bool is_fit(const struct making *m, const struct lkg_layer_info *info)
         return info->doc && !info->left_out && report->n_severity[LKG_ERROR] == n;
 }
 
-static void say_bad(const struct making *m, const struct lkg_layer_info *info, const struct lkg_bad *mark,
-                    bool has_good)
+static void say_bad(const struct set_making *m, const struct lkg_layer_info *info,
+                    const struct lkg_bad *mark, bool has_good)
 {
         const struct lkg_where where = { info->file, 0, 0 };
 
@@ -200,7 +190,7 @@ static void say_bad(const struct making *m, const struct lkg_layer_info *info, c
                                 : "there is no good manifest of this file, so it is served all the same");
 }
 
-static void choose(struct making *m, const struct lkg_layer_info *info)
+static void choose(struct set_making *m, const struct lkg_layer_info *info)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *text = NULL;
         const struct lkg_value *good = lkg_pods_text(m->by->good, info->name);
@@ -235,7 +225,8 @@ static bool has_file(const struct lkg_candidate *candidate, const char *name)
 
 void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by)
 {
-        struct making m = { by, candidate, lkg_value_new_map(NULL, 0, 0), lkg_value_new_map(NULL, 0, 0) };
+        struct set_making m = { by, candidate, lkg_value_new_map(NULL, 0, 0),
+                                lkg_value_new_map(NULL, 0, 0) };
 
         for (size_t i = 0; i < candidate->n_layers; i++)
                 choose(&m, &candidate->layers[i]);
@@ -259,8 +250,8 @@ void lkg_pods_judge(struct lkg_candidate *candidate, void *userdata)
 
         lkg_pods_make(candidate, &(struct lkg_pods_by){ .served = lkg_pods_served(c),
                                                         .good = lkg_pods_good(c),
-                                                        .bad = bad_list(c),
-                                                        .release = lkg_component_release(c),
+                                                        .bad = c->dynamic ? &c->dynamic->bad : NULL,
+                                                        .release = lkg_release_judged(c->line.release),
                                                         .host = { lkg_pods_severity(c->config),
                                                                   c->env->mount_point, c->env->source_fd },
                                                         .hint = c->names.hint });
@@ -369,252 +360,3 @@ const struct lkg_value *lkg_pods_served(struct lkg_component *c)
 }
 
 /* ---- trials ---- */
-
-struct lkg_pod_rules lkg_pods_rules(const struct lkg_component *c)
-{
-        const struct lkg_config_trial *trial = &c->env->config->trial;
-        const struct lkg_config_pods *own = &c->config->pods;
-        bool off = trial->scope_set && trial->scope == LKG_TRIAL_REMOTE;
-
-        return (struct lkg_pod_rules){
-                .duration_ns = off                                         ? 0
-                               : own->duration_set || !trial->duration_set ? own->duration_ns
-                                                                           : trial->duration_ns,
-                .stable_for_ns = c->config->health.stable_for_ns,
-                .settle_ns = own->settle_ns,
-                .threshold = (unsigned)trial->crash_loop_threshold,
-        };
-}
-
-static const struct lkg_value *good_text(const struct lkg_component *c, const struct lkg_pod *pod)
-{
-        const struct lkg_value *good = lkg_pods_good(c);
-        bool is_good = !good || pod->trial.state == LKG_POD_GOOD || pod->trial.state == LKG_POD_UNTRIED;
-
-        return is_good ? pod->text : lkg_pods_text(good, pod->file);
-}
-
-/* The set of those that are good, with the earlier documents of the others. NULL: that is what is stored. */
-static struct lkg_value *make_good(const struct lkg_component *c)
-{
-        const struct lkg_value *good = lkg_pods_good(c);
-        struct lkg_value *texts = lkg_value_new_map(NULL, 0, 0);
-
-        for (size_t i = 0; i < c->pods->n_items; i++) {
-                const struct lkg_pod *pod = &c->pods->items[i];
-                const struct lkg_value *text = good_text(c, pod);
-
-                if (text)
-                        (void)lkg_map_set(texts, pod->file, strlen(pod->file),
-                                          lkg_value_ref((struct lkg_value *)text));
-        }
-        if (good && lkg_value_equal(texts, good))
-                texts = lkg_value_unref(texts);
-        return texts ? lkg_pods_set_of(texts) : NULL;
-}
-
-/* What is good now is stored before anybody relies on it. */
-static int save_good(struct lkg_component *c, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *set = make_good(c);
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_dynamic *d = c->dynamic;
-        struct lkg_pointers next = d->pointers;
-        int r;
-
-        if (!set)
-                return 0;
-        lkg_document_render(set, LKG_FORMAT_YAML, c->names.hint, &buf);
-        next.good = (struct lkg_good){ .generation = c->active->number, .time_ns = lkg_realtime_ns() };
-        r = lkg_store_save_document(&d->store, lkg_buf_text(&buf), buf.size,
-                                    *d->pointers.good.sha256 ? d->pointers.good.sha256 : NULL,
-                                    next.good.sha256, err);
-        if (r >= 0)
-                r = lkg_store_save_pointers(&d->store, &next, err);
-        if (r >= 0)
-                d->pointers = next;
-        return r;
-}
-
-/* What the log and the cluster are told. */
-struct telling {
-        struct lkg_component *c;
-        lkg_pods_tell_fn *tell;
-        void *userdata;
-};
-
-static void say(const struct telling *t, const char *reason, const struct lkg_bad *mark, const char *words)
-{
-        const struct lkg_log_fields fields = lkg_component_log_fields(t->c);
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
-        lkg_buf_puts(&buf, words);
-        if (mark && lkg_suspects_known(mark->suspects)) {
-                lkg_buf_puts(&buf, "; ");
-                lkg_suspects_say(mark->suspects, 300, &buf);
-        }
-        lkg_log(mark ? LOG_ERR : LOG_NOTICE, &fields, "%s", lkg_buf_text(&buf));
-        t->tell(t->userdata, t->c, mark != NULL, reason, lkg_buf_text(&buf));
-}
-
-static int condemn(const struct telling *t, const struct lkg_pod *pod, struct lkg_error *err)
-{
-        struct lkg_component *c = t->c;
-        bool crashed = pod->facts.restarts > lkg_pods_rules(c).threshold;
-        struct lkg_bad mark = { .time_ns = lkg_realtime_ns(),
-                                .cause = crashed ? LKG_BAD_CRASHED : LKG_BAD_UNHEALTHY,
-                                .source = source_of(pod->file, pod->sha256) };
-        int r;
-
-        lkg_config_source_id(&mark.source, mark.id);
-        if (crashed)
-                (void)snprintf(mark.reason, sizeof(mark.reason),
-                               "failed trial period due to crash loop, %u restarts (%s)",
-                               pod->facts.restarts, mark.id);
-        else
-                (void)snprintf(mark.reason, sizeof(mark.reason), "failed trial period, not healthy: %s (%s)",
-                               *pod->words ? pod->words : "it has not answered well for long enough",
-                               mark.id);
-        r = lkg_component_mark_bad(c, &mark, err);
-        if (r < 0)
-                return r;
-        c->counts.rollbacks[crashed ? LKG_ROLLBACK_CRASH_LOOP : LKG_ROLLBACK_UNHEALTHY]++;
-        say(t, "StaticPodRolledBack", lkg_bad_named(&c->dynamic->bad, mark.id), mark.reason);
-        return 0;
-}
-
-static void pass(const struct telling *t, struct lkg_pod *pod)
-{
-        char words[LKG_IDENTIFIER_MAX + 64];
-
-        (void)snprintf(words, sizeof(words), "%s@%.12s works, it is the last known good", pod->file,
-                       pod->sha256);
-        pod->trial = (struct lkg_pod_trial){ 0 };
-        say(t, "StaticPodPromoted", NULL, words);
-}
-
-/* Is the text of its file marked, whatever is served of it? */
-static bool is_file_bad(const struct lkg_component *c, const char *file)
-{
-        for (size_t i = 0; c->candidate && i < c->candidate->n_layers; i++)
-                if (strcmp(c->candidate->layers[i].name, file) == 0)
-                        return mark_of(bad_list(c), file, lkg_layer_info_sha256(&c->candidate->layers[i])) !=
-                               NULL;
-        return false;
-}
-
-const struct lkg_bad *lkg_pods_first_bad(const struct lkg_component *c, size_t *ret_n)
-{
-        const struct lkg_bad *first = NULL;
-
-        *ret_n = 0;
-        for (size_t i = 0; c->candidate && i < c->candidate->n_layers; i++) {
-                const struct lkg_layer_info *info = &c->candidate->layers[i];
-                const struct lkg_bad *mark = mark_of(bad_list(c), info->name, lkg_layer_info_sha256(info));
-
-                first = first ? first : mark;
-                *ret_n += mark != NULL;
-        }
-        return first;
-}
-
-size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state, const struct lkg_pod **ret_first)
-{
-        size_t n = 0;
-
-        *ret_first = NULL;
-        for (size_t i = c->pods->n_items; i-- > 0;)
-                if (c->pods->items[i].trial.state == state) {
-                        *ret_first = &c->pods->items[i];
-                        n++;
-                }
-        return n;
-}
-
-/* What a kubelet does not see, such as a comment, needs no trial. */
-static bool is_same(const struct lkg_value *text, const struct lkg_pod *pod)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-
-        if (lkg_value_equal(text, pod->text))
-                return true;
-        doc = lkg_pods_document(NULL, text);
-        return doc && pod->doc && lkg_value_equal(doc, pod->doc);
-}
-
-void lkg_pods_learn(struct lkg_component *c)
-{
-        const struct lkg_value *good = lkg_pods_good(c);
-
-        for (size_t i = 0; i < c->pods->n_items; i++) {
-                struct lkg_pod *pod = &c->pods->items[i];
-                const struct lkg_value *text = lkg_pods_text(good, pod->file);
-
-                pod->facts.is_good = !good || (text && is_same(text, pod)); /* a node's first set is good */
-                pod->facts.is_bad = is_file_bad(c, pod->file);
-        }
-}
-
-bool lkg_pod_is_asked(const struct lkg_pod *pod)
-{
-        return !pod->facts.is_good || pod->trial.state == LKG_POD_FAILED ||
-               pod->trial.state == LKG_POD_BACK || pod->trial.state == LKG_POD_DEAD_END;
-}
-
-void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lkg_pods_tell_fn *tell,
-                   void *userdata)
-{
-        const struct telling telling = { c, tell, userdata };
-        const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        const struct lkg_pod_rules rules = lkg_pods_rules(c);
-        struct lkg_pods *pods = c->pods;
-        LKG_CLEANUP(lkg_freep) struct lkg_pod_trial *trials = NULL;
-        LKG_CLEANUP(lkg_freep) bool *decided = NULL;
-        struct lkg_error err = { 0 };
-        int r = 0;
-
-        if (!c->dynamic || !c->active)
-                return;
-        trials = lkg_must(calloc(pods->n_items + 1, sizeof(*trials)));
-        decided = lkg_must(calloc(pods->n_items + 1, sizeof(*decided)));
-        for (size_t i = 0; i < pods->n_items; i++)
-                trials[i] = pods->items[i].trial =
-                        c->state.hold.mode == LKG_HOLD_FREE
-                                ? lkg_pod_follow(pods->items[i].trial, &pods->items[i].facts, &rules, now_ns)
-                                : (struct lkg_pod_trial){ 0 }; /* what is held is not on trial */
-        if (c->state.hold.mode != LKG_HOLD_FREE)
-                return;
-        (void)lkg_pods_decide(trials, pods->n_items, &rules, now_ns, decided);
-        for (size_t i = 0; r >= 0 && i < pods->n_items; i++) {
-                struct lkg_pod *pod = &pods->items[i];
-
-                if (decided[i] && pod->trial.state == LKG_POD_FAILED)
-                        r = condemn(&telling, pod, &err);
-                else if (decided[i])
-                        pass(&telling, pod);
-        }
-        if (r >= 0 && !publishing) /* a writer waits, and nobody relies on it yet */
-                r = save_good(c, &err);
-        if (r < 0)
-                lkg_log(LOG_ERR, &fields, "cannot save what became of a trial: %s", err.message);
-        c->due.trial_failed_ns = r < 0 ? now_ns : 0;
-}
-
-uint64_t lkg_pods_deadline(const struct lkg_component *c)
-{
-        const struct lkg_pod_rules rules = lkg_pods_rules(c);
-        LKG_CLEANUP(lkg_freep) struct lkg_pod_trial *trials = NULL;
-        LKG_CLEANUP(lkg_freep) bool *decided = NULL;
-        uint64_t due = UINT64_MAX;
-
-        if (c->due.trial_failed_ns)
-                return c->due.trial_failed_ns + 5 * LKG_NSEC_PER_SEC;
-        trials = lkg_must(calloc(c->pods->n_items + 1, sizeof(*trials)));
-        decided = lkg_must(calloc(c->pods->n_items + 1, sizeof(*decided)));
-        for (size_t i = 0; i < c->pods->n_items; i++) {
-                trials[i] = c->pods->items[i].trial;
-                due = lkg_earlier(due, lkg_pod_due(&trials[i], &c->pods->items[i].facts, &rules));
-        }
-        return lkg_earlier(due,
-                           lkg_pods_decide(trials, c->pods->n_items, &rules, lkg_boottime_ns(), decided));
-}

@@ -44,14 +44,6 @@ struct lkg_pod_checks {
 
 /* ---- what a manifest asks for ---- */
 
-static const struct lkg_value *map_in(const struct lkg_value *map, const char *name)
-{
-        const struct lkg_value *value =
-                map && lkg_value_type(map) == LKG_MAP ? lkg_map_get(map, name) : NULL;
-
-        return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
-}
-
 static const char *text_in(const struct lkg_value *map, const char *name, const char *otherwise)
 {
         const struct lkg_value *value = lkg_map_get(map, name);
@@ -101,8 +93,11 @@ static void add_headers(struct question *q, const struct lkg_value *http)
 static char *url_of(const struct lkg_value *container, const struct lkg_value *probe, const char *ip,
                     const struct lkg_value **ret_http)
 {
-        const struct lkg_value *http = map_in(probe, "httpGet"), *tcp = map_in(probe, "tcpSocket");
-        const struct lkg_value *grpc = map_in(probe, "grpc"), *handler = http ? http : tcp ? tcp : grpc;
+        const struct lkg_value *http = lkg_map_get_map(probe, "httpGet"),
+                               *tcp = lkg_map_get_map(probe, "tcpSocket");
+        const struct lkg_value *grpc = lkg_map_get_map(probe, "grpc"), *handler = http  ? http
+                                                                                  : tcp ? tcp
+                                                                                        : grpc;
         const char *host = handler && !grpc ? text_in(handler, "host", ip) : ip, *port, *path;
         bool six = strchr(host, ':') != NULL;
 
@@ -137,12 +132,12 @@ static void question_deinit(struct question *q)
 
 static void add_probe(struct asked *pod, const struct lkg_value *container, const char *name)
 {
-        const struct lkg_value *probe = map_in(container, name), *http;
+        const struct lkg_value *probe = lkg_map_get_map(container, name), *http;
         struct question q = { 0 };
 
         q.url = probe && pod->n < PROBES_MAX ? url_of(container, probe, pod->ip, &http) : NULL;
         if (!q.url) {
-                pod->has_others = pod->has_others || (probe && !*pod->ip && !map_in(probe, "exec"));
+                pod->has_others = pod->has_others || (probe && !*pod->ip && !lkg_map_get_map(probe, "exec"));
                 return;
         }
         if (http)
@@ -165,7 +160,7 @@ static void add_probes(struct asked *pod, const struct lkg_value *doc)
 {
         static const char *const lists[] = { "containers", "initContainers" };
         static const char *const names[] = { "startupProbe", "readinessProbe", "livenessProbe" };
-        const struct lkg_value *spec = map_in(doc, "spec");
+        const struct lkg_value *spec = lkg_map_get_map(doc, "spec");
 
         for (size_t i = 0; spec && i < LKG_ARRAY_SIZE(lists); i++) {
                 const struct lkg_value *list = lkg_map_get(spec, lists[i]);
@@ -181,7 +176,7 @@ static void add_probes(struct asked *pod, const struct lkg_value *doc)
 
 static bool is_of_pod(const struct lkg_container *container, const struct lkg_value *doc, const char *node)
 {
-        const struct lkg_value *metadata = map_in(doc, "metadata");
+        const struct lkg_value *metadata = lkg_map_get_map(doc, "metadata");
         char name[600];
 
         if (!metadata || strcmp(container->ns, text_in(metadata, "namespace", "default")) != 0)
@@ -209,7 +204,7 @@ static void look_up(const struct lkg_containers *containers, const struct lkg_va
 
 static bool is_on_host(const struct lkg_value *doc)
 {
-        const struct lkg_value *spec = map_in(doc, "spec");
+        const struct lkg_value *spec = lkg_map_get_map(doc, "spec");
         const struct lkg_value *host = spec ? lkg_map_get(spec, "hostNetwork") : NULL;
 
         return host && lkg_value_type(host) == LKG_BOOL && lkg_value_bool(host);

@@ -287,8 +287,8 @@ static unsigned role_flags(enum lkg_layer_role role)
                 return LKG_DECODE_UNTYPED;
         case LKG_LAYER_BASE:
         case LKG_LAYER_REMOTE:
+        case LKG_LAYER_MANIFEST:
                 return LKG_DECODE_TWICE;
-        case LKG_LAYER_MANIFEST: /* a kubelet reads it leniently only (pkg/kubelet/config/common.go) */
         case _LKG_LAYER_ROLE_MAX:
                 break;
         }

@@ -215,16 +215,17 @@ static void poll(struct collect *c, const struct lkg_place *place)
 static bool is_one_too_many(struct collect *c, const struct lkg_place *place)
 {
         const uint64_t max = lkg_stack_max_dropins(&c->stack->config);
-        bool patch = place->role == LKG_LAYER_PATCH;
+        static const char *const what[_LKG_LAYER_ROLE_MAX] = { [LKG_LAYER_DROPIN] = "drop-ins",
+                                                               [LKG_LAYER_PATCH] = "patches",
+                                                               [LKG_LAYER_MANIFEST] = "manifests" };
         char text[256];
 
-        if ((place->role != LKG_LAYER_DROPIN && place->role != LKG_LAYER_MANIFEST && !patch) ||
-            c->n_of[place->role] < max)
+        if (!what[place->role] || c->n_of[place->role] < max)
                 return false;
         (void)snprintf(text, sizeof(text),
                        "more than %" PRIu64 " %s (maxDropIns): this one and those after it are not loaded; "
-                       "put their fields into fewer files, or raise the setting",
-                       max, patch ? "patches" : "drop-ins");
+                       "put what they have into fewer files, or raise the setting",
+                       max, what[place->role]);
         if (!c->too_many[place->role])
                 say_of_path(c, place->role, LKG_ERROR, LKG_C_WALK_LIMIT, place->path, text);
         c->too_many[place->role] = true;

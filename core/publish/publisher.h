@@ -67,7 +67,7 @@ struct lkg_publisher {
         bool fresh;
 };
 
-/* pods.c */
+/* pod-files.c */
 /** lkg_pod_files_fill() - the files of @texts, whose digest is @sha256; those that are new came with @g. Return: 0; -ENOSPC ... */
 int lkg_pod_files_fill(struct lkg_publisher *p, struct lkg_pod_files *files, const struct lkg_value *texts,
                        const char *sha256, const struct lkg_generation *g, struct lkg_error *err);

@@ -33,7 +33,7 @@ struct lkg_status_file {
         bool (*exists)(const struct lkg_status_context *context); /* NULL = always */
 };
 
-/* Renderers in separate files: metrics.c, pods.c, status-pairs.c. */
+/* Renderers in separate files: metrics.c, pod-files.c, status-pairs.c. */
 void lkg_status_render_pods(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_metrics(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_hold(const struct lkg_status_context *context, struct lkg_buf *buf);

@@ -44,6 +44,7 @@ enum lkg_schema_code {
         LKG_F_BAD_FORMAT = 5035,    /* not an address, a CIDR, a CPU list, a path ... */
         LKG_F_DUPLICATE = 5036,     /* one entry twice in a list */
         LKG_F_HOST = 5037,          /* does not fit this host (cgroup version, operating system) */
+        LKG_F_STATIC_POD = 5038,    /* what only a pod of the API server can have */
         LKG_F_EMPTY_MAP = 5040,     /* {} over the base */
 
         /* asks for what the host does not have, and the component ends at its start */

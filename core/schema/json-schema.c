@@ -332,6 +332,8 @@ static void put_type(struct lkg_json *json, const struct lkg_schema_node *node,
         case LKG_CLASS_FLOAT:
         case LKG_CLASS_FLUSH:
         case LKG_CLASS_TIME:
+        case LKG_CLASS_INTSTR:
+        case LKG_CLASS_ANY:
                 break;
         }
 }

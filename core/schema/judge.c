@@ -495,8 +495,10 @@ static void judge_whole(const struct lkg_judge *judge, struct lkg_candidate *can
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report again = LKG_REPORT_INIT;
         bool kubelet = lkg_schema_is_kubelet(judge->schema), lint = judge->config.lint;
         bool doubt = false;
-        struct lkg_rules rules = { .schema = judge->schema,
+        struct lkg_rules rules = { .node = lkg_schema_root(judge->schema),
                                    .object = object,
+                                   .release = lkg_schema_release(judge->schema),
+                                   .kubelet = kubelet,
                                    .gates = &gates,
                                    .host = &judge->config.host,
                                    .report = report,

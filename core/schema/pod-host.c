@@ -13,30 +13,11 @@
 #include <lkg/tree.h>
 
 #include "findings-codes.h"
+#include "typed.h"
 
-/* ---- parts of a manifest that a kubelet would take ---- */
-
-static const struct lkg_value *part(const struct lkg_value *map, const char *name, enum lkg_type type)
+static const char *text(const struct lkg_value *map, const char *path)
 {
-        const struct lkg_value *value =
-                map && lkg_value_type(map) == LKG_MAP ? lkg_map_get(map, name) : NULL;
-
-        return value && lkg_value_type(value) == type ? value : NULL;
-}
-
-static const char *text(const struct lkg_value *map, const char *name)
-{
-        const struct lkg_value *value = part(map, name, LKG_STRING);
-
-        return value ? lkg_value_text(value, NULL) : "";
-}
-
-static const struct lkg_value *named(const struct lkg_value *list, const char *name)
-{
-        for (struct lkg_member m = { 0 }; list && lkg_value_next(list, &m);)
-                if (strcmp(text(m.value, "name"), name) == 0)
-                        return m.value;
-        return NULL;
+        return lkg_object_text(map, path).data;
 }
 
 struct host_check {
@@ -72,23 +53,21 @@ static void check_volume(const struct host_check *c, const struct lkg_value *vol
                       { "Socket", "socket", S_IFSOCK },
                       { "CharDevice", "character device", S_IFCHR },
                       { "BlockDevice", "block device", S_IFBLK } };
-        const struct lkg_value *host = part(volume, "hostPath", LKG_MAP);
-        const char *path = text(host, "path"), *type = text(host, "type");
+        const struct lkg_value *path = lkg_object_get(volume, "hostPath.path");
+        const char *type = text(volume, "hostPath.type");
 
-        for (size_t i = 0; host && i < LKG_ARRAY_SIZE(types); i++) {
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(types); i++) {
                 unsigned found;
 
-                if (strcmp(types[i].type, type) != 0)
+                if (!path || strcmp(types[i].type, type) != 0)
                         continue;
-                found = type_of(c, path);
+                found = type_of(c, text(volume, "hostPath.path"));
                 if (found != UINT_MAX && found != types[i].mode)
-                        lkg_report_add(c->report, c->host->severity, LKG_F_NO_SUCH_FILE,
-                                       LKG_AT(lkg_map_get(host, "path")),
+                        lkg_report_add(c->report, c->host->severity, LKG_F_NO_SUCH_FILE, LKG_AT(path),
                                        "spec.volumes[%s].hostPath.path: %s is no %s on this node, and the "
                                        "pod does not "
                                        "start before it is",
-                                       text(volume, "name"), LKG_QUOTE(lkg_span(path, strlen(path))),
-                                       types[i].what);
+                                       text(volume, "name"), LKG_QUOTE(lkg_text_of(path)), types[i].what);
         }
 }
 
@@ -117,10 +96,10 @@ static bool names_file(const char *flag, size_t size)
 /* The innermost mount that has @path; NULL = none. */
 static const struct lkg_value *mount_of(const struct lkg_value *container, const char *path)
 {
-        const struct lkg_value *mounts = part(container, "volumeMounts", LKG_LIST), *found = NULL;
+        const struct lkg_value *mounts = lkg_object_get(container, "volumeMounts"), *found = NULL;
         size_t longest = 0;
 
-        for (struct lkg_member m = { 0 }; mounts && lkg_value_next(mounts, &m);) {
+        for (struct lkg_member m = { 0 }; lkg_value_next(mounts, &m);) {
                 const char *top = text(m.value, "mountPath");
                 size_t n = strlen(top);
 
@@ -138,24 +117,29 @@ static const struct lkg_value *mount_of(const struct lkg_value *container, const
 /* Is the file missing on the host, if that is where the mount has it from? */
 static bool is_missing(const struct host_check *c, const struct lkg_value *mount, const char *path)
 {
-        const struct lkg_value *volumes = part(c->spec, "volumes", LKG_LIST);
-        const struct lkg_value *host = part(named(volumes, text(mount, "name")), "hostPath", LKG_MAP);
-        const char *type = text(host, "type"), *top = text(mount, "mountPath");
-        LKG_CLEANUP(lkg_freep) char *real = NULL;
+        const struct lkg_value *volumes = lkg_object_get(c->spec, "volumes");
+        const char *name = text(mount, "name"), *top = text(mount, "mountPath");
         size_t n = strlen(top);
 
-        if (!host || *text(mount, "subPath") || *text(mount, "subPathExpr") || strstr(type, "OrCreate"))
-                return false;
         while (n > 1 && top[n - 1] == '/')
                 n--;
-        real = lkg_format("%s%s", text(host, "path"), path + n);
-        return type_of(c, real) == 0;
+        for (struct lkg_member m = { 0 }; lkg_value_next(volumes, &m);) {
+                LKG_CLEANUP(lkg_freep) char *real = NULL;
+
+                if (strcmp(text(m.value, "name"), name) != 0)
+                        continue;
+                real = lkg_format("%s%s", text(m.value, "hostPath.path"), path + n);
+                return *text(m.value, "hostPath.path") && !*text(mount, "subPath") &&
+                       !*text(mount, "subPathExpr") && !strstr(text(m.value, "hostPath.type"), "OrCreate") &&
+                       type_of(c, real) == 0;
+        }
+        return false;
 }
 
 static void check_word(const struct host_check *c, const struct lkg_value *container,
                        const struct lkg_value *word)
 {
-        const char *data = lkg_value_type(word) == LKG_STRING ? lkg_value_text(word, NULL) : "";
+        const char *data = lkg_text_of(word).data;
         const char *equals = strchr(data, '=');
         const struct lkg_value *mount;
 
@@ -181,9 +165,9 @@ static void check_container(const struct host_check *c, const struct lkg_value *
         static const char *const lists[] = { "command", "args" };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(lists); i++) {
-                const struct lkg_value *words = part(container, lists[i], LKG_LIST);
+                const struct lkg_value *words = lkg_object_get(container, lists[i]);
 
-                for (struct lkg_member m = { 0 }; words && lkg_value_next(words, &m);)
+                for (struct lkg_member m = { 0 }; lkg_value_next(words, &m);)
                         check_word(c, container, m.value);
         }
 }
@@ -191,27 +175,40 @@ static void check_container(const struct host_check *c, const struct lkg_value *
 void lkg_pod_check_host(const struct lkg_value *doc, const struct lkg_pod_host *host,
                         struct lkg_report *report)
 {
-        const struct host_check c = { part(doc, "spec", LKG_MAP), host, report };
-        const struct lkg_value *volumes = part(c.spec, "volumes", LKG_LIST);
-        const struct lkg_value *containers = part(c.spec, "containers", LKG_LIST);
+        const struct host_check c = { lkg_object_get(doc, "spec"), host, report };
+        const struct lkg_value *volumes = lkg_object_get(c.spec, "volumes");
+        const struct lkg_value *containers = lkg_object_get(c.spec, "containers");
 
-        for (struct lkg_member m = { 0 }; volumes && lkg_value_next(volumes, &m);)
+        for (struct lkg_member m = { 0 }; lkg_value_next(volumes, &m);)
                 check_volume(&c, m.value);
-        for (struct lkg_member m = { 0 }; containers && lkg_value_next(containers, &m);)
+        for (struct lkg_member m = { 0 }; lkg_value_next(containers, &m);)
                 check_container(&c, m.value);
 }
 
 /* ---- ports of the host ---- */
 
-/* The host port of @port; NULL = none. */
-static const struct lkg_value *host_port(const struct lkg_value *spec, const struct lkg_value *port)
-{
-        const struct lkg_value *host = part(port, "hostPort", LKG_NUMBER);
-        const struct lkg_value *network = part(spec, "hostNetwork", LKG_BOOL);
+struct port {
+        const struct lkg_value *number, *port; /* of the host, and what asks for it */
+};
 
-        if (host && strcmp(lkg_value_text(host, NULL), "0") != 0)
-                return host;
-        return network && lkg_value_bool(network) ? part(port, "containerPort", LKG_NUMBER) : NULL;
+/* Step to the next port of the host that the containers of @spec take. @at begins as { 0 }. */
+static bool next_port(const struct lkg_value *spec, struct lkg_member at[static 2], struct port *ret)
+{
+        const struct lkg_value *containers = lkg_object_get(spec, "containers");
+
+        while (at[0].value || lkg_value_next(containers, &at[0])) {
+                while (lkg_value_next(lkg_object_get(at[0].value, "ports"), &at[1])) {
+                        ret->port = at[1].value;
+                        ret->number = lkg_object_get(ret->port, "hostPort");
+                        if (lkg_value_int(ret->number) == 0 && lkg_object_bool(spec, "hostNetwork"))
+                                ret->number = lkg_object_get(ret->port, "containerPort");
+                        if (lkg_value_int(ret->number) != 0)
+                                return true;
+                }
+                at[0].value = NULL;
+                at[1] = (struct lkg_member){ 0 };
+        }
+        return false;
 }
 
 static const char *or_else(const char *value, const char *otherwise)
@@ -219,48 +216,29 @@ static const char *or_else(const char *value, const char *otherwise)
         return *value ? value : otherwise;
 }
 
-/* Do both want the same port of the same address? */
-static bool is_wanted(const struct lkg_value *doc, const struct lkg_value *port, const char *number)
+static bool is_same_port(const struct port *a, const struct port *b)
 {
-        const struct lkg_value *spec = part(doc, "spec", LKG_MAP);
-        const struct lkg_value *containers = part(spec, "containers", LKG_LIST);
-        const char *protocol = or_else(text(port, "protocol"), "TCP"),
-                   *ip = or_else(text(port, "hostIP"), "0.0.0.0");
+        const char *any = "0.0.0.0", *ip_a = or_else(text(a->port, "hostIP"), any),
+                   *ip_b = or_else(text(b->port, "hostIP"), any);
 
-        for (struct lkg_member c = { 0 }; containers && lkg_value_next(containers, &c);) {
-                const struct lkg_value *ports = part(c.value, "ports", LKG_LIST);
-
-                for (struct lkg_member m = { 0 }; ports && lkg_value_next(ports, &m);) {
-                        const struct lkg_value *other = host_port(spec, m.value);
-                        const char *other_ip = or_else(text(m.value, "hostIP"), "0.0.0.0");
-
-                        if (other && strcmp(lkg_value_text(other, NULL), number) == 0 &&
-                            strcmp(or_else(text(m.value, "protocol"), "TCP"), protocol) == 0 &&
-                            (strcmp(ip, other_ip) == 0 || strcmp(ip, "0.0.0.0") == 0 ||
-                             strcmp(other_ip, "0.0.0.0") == 0))
-                                return true;
-                }
-        }
-        return false;
+        return lkg_value_int(a->number) == lkg_value_int(b->number) &&
+               strcmp(or_else(text(a->port, "protocol"), "TCP"),
+                      or_else(text(b->port, "protocol"), "TCP")) == 0 &&
+               (strcmp(ip_a, ip_b) == 0 || strcmp(ip_a, any) == 0 || strcmp(ip_b, any) == 0);
 }
 
 void lkg_pod_check_ports(const struct lkg_value *doc, const char *file, const struct lkg_value *other,
                          enum lkg_severity severity, struct lkg_report *report)
 {
-        const struct lkg_value *spec = part(doc, "spec", LKG_MAP);
-        const struct lkg_value *containers = part(spec, "containers", LKG_LIST);
+        struct port ours, theirs;
 
-        for (struct lkg_member c = { 0 }; containers && lkg_value_next(containers, &c);) {
-                const struct lkg_value *ports = part(c.value, "ports", LKG_LIST);
-
-                for (struct lkg_member m = { 0 }; ports && lkg_value_next(ports, &m);) {
-                        const struct lkg_value *port = host_port(spec, m.value);
-
-                        if (port && is_wanted(other, m.value, lkg_value_text(port, NULL)))
-                                lkg_report_add(report, severity, LKG_F_PORT_TWICE, LKG_AT(port),
+        for (struct lkg_member at[2] = { 0 }; next_port(lkg_object_get(doc, "spec"), at, &ours);)
+                for (struct lkg_member in[2] = { 0 }; next_port(lkg_object_get(other, "spec"), in, &theirs);)
+                        if (is_same_port(&ours, &theirs)) {
+                                lkg_report_add(report, severity, LKG_F_PORT_TWICE, LKG_AT(ours.number),
                                                "port %s of the host is wanted by %s, too; a kubelet runs "
                                                "one of the two pods",
-                                               lkg_value_text(port, NULL), file);
-                }
-        }
+                                               lkg_value_text(ours.number, NULL), file);
+                                break;
+                        }
 }

@@ -301,7 +301,7 @@ static void check_kernel_defaults(const struct lkg_rules *rules)
 
 void lkg_rules_host(const struct lkg_rules *rules)
 {
-        if (!lkg_schema_is_kubelet(rules->schema))
+        if (!rules->kubelet)
                 return;
         check_cpus(rules);
         check_allocatable(rules, &memory, ask(rules, LKG_HOST_MEMORY).memory);

@@ -398,9 +398,8 @@ static void check_allowlist(const struct lkg_rules *rules)
         static const char policy[] = "imagePullCredentialsVerificationPolicy",
                           allowlist[] = "preloadedImagesVerificationAllowlist";
         const struct lkg_value_rule patterns = { allowlist, LKG_RULE_PARSE,
-                                                 .parse = lkg_schema_release(rules->schema) < 136
-                                                                  ? lkg_image_pattern_full
-                                                                  : lkg_image_pattern };
+                                                 .parse = rules->release < 136 ? lkg_image_pattern_full
+                                                                               : lkg_image_pattern };
         const struct lkg_value *list = lkg_rule_about(rules, allowlist);
 
         if (!lkg_rule_gate(rules, "KubeletEnsureSecretPulledImages") || !list || lkg_value_size(list) == 0)
@@ -443,7 +442,7 @@ static void check_memory(const struct lkg_rules *rules)
         static const char factor[] = "memoryThrottlingFactor", policy[] = "memoryReservationPolicy",
                           policies[] = "None, TieredReservation";
         const double once = 0.9; /* the default up to 1.36, so many documents have it */
-        const unsigned release = lkg_schema_release(rules->schema);
+        const unsigned release = rules->release;
         const struct lkg_value *value = lkg_rule_about(rules, factor), *chosen;
         const double n = lkg_object_float(rules->object, factor);
 

@@ -129,7 +129,7 @@ static void check_node_port(const struct lkg_rules *rules, const struct lkg_memb
 static void check_node_ports(const struct lkg_rules *rules)
 {
         const struct lkg_value *list = lkg_rule_each(rules, node_ports);
-        bool newer = lkg_schema_release(rules->schema) >= 137, more = true;
+        bool newer = rules->release >= 137, more = true;
         unsigned seen = 0;
 
         for (struct lkg_member m = { 0 }; more && lkg_value_next(list, &m);)
@@ -144,8 +144,7 @@ static void check_ipvs(const struct lkg_rules *rules)
         static const char mode[] = "mode", gate[] = "KubeProxyIPVS";
         const struct lkg_value *value = lkg_rule_about(rules, mode);
 
-        if (lkg_schema_release(rules->schema) >= 137 && lkg_span_is(lkg_text_of(value), "ipvs") &&
-            !lkg_rule_gate(rules, gate))
+        if (rules->release >= 137 && lkg_span_is(lkg_text_of(value), "ipvs") && !lkg_rule_gate(rules, gate))
                 lkg_breach_gate(rules, LKG_F_NEEDS_GATE, mode, value, gate,
                                 "turn it on, or use the mode nftables or iptables");
 }

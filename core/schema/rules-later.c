@@ -367,7 +367,7 @@ static void check_option(const struct lkg_rules *rules, const struct manager *ma
 {
         const char *path = LKG_KEY_PATH(manager->options, m->key), *gate = NULL;
         const struct option *option = manager->known;
-        unsigned release = lkg_schema_release(rules->schema);
+        unsigned release = rules->release;
         struct lkg_span text = lkg_text_of(m->value);
         int64_t n = 0;
         bool on;
@@ -489,7 +489,7 @@ static void check_cgroup_driver(const struct lkg_rules *rules)
 
 void lkg_rules_later(const struct lkg_rules *rules)
 {
-        if (!lkg_schema_is_kubelet(rules->schema))
+        if (!rules->kubelet)
                 return;
         lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
         check_static_policies(rules);

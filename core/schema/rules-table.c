@@ -101,7 +101,7 @@ static bool is_secret(const struct lkg_rules *rules, const char *path)
                 name[i + 1] = '\0';
                 if (path[i + 1] != '\0' && path[i + 1] != '.' && path[i + 1] != '[')
                         continue;
-                node = lkg_node_find(lkg_schema_root(rules->schema), name);
+                node = lkg_node_find(rules->node, name);
                 if (!node)
                         return false;
                 if (node->field && (node->field->flags & LKG_FIELD_SECRET))
@@ -154,12 +154,15 @@ static bool is_warning(const struct lkg_rules *rules, unsigned code, const struc
         return code == LKG_F_HOST && !rules->host->stated;
 }
 
+/* What is missing within a document is reported at the struct that should have it. */
 static void say_breach(const struct lkg_rules *rules, unsigned code, const struct lkg_value *value,
                        const char *text)
 {
         bool warning = is_warning(rules, code, value);
 
-        lkg_report_add(rules->report, warning ? LKG_WARNING : LKG_ERROR, code, LKG_AT(value), "%s", text);
+        lkg_report_add(rules->report, warning ? LKG_WARNING : LKG_ERROR, code,
+                       LKG_AT(value || !rules->at ? value : rules->object), "%s%s",
+                       rules->at ? rules->at : "", text);
 }
 
 void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
@@ -334,7 +337,7 @@ void lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const cha
 
 static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
-        unsigned release = lkg_schema_release(rules->schema);
+        unsigned release = rules->release;
 
         if (row->since > release || (row->until && row->until < release))
                 return false;
@@ -363,8 +366,11 @@ static void report_row(const struct lkg_rules *rules, const struct lkg_value_rul
                 lkg_breach_gate(rules, later ? LKG_F_REFUSED_LATER : LKG_F_NEEDS_GATE, row->path, value,
                                 row->gate, row->want);
         else
-                lkg_breach(rules, later ? LKG_F_REFUSED_LATER : kinds[row->kind].code, row->path, value,
-                           "%s%s%s", kinds[row->kind].says, word ? row->words : row->want,
+                lkg_breach(rules,
+                           later                          ? LKG_F_REFUSED_LATER
+                           : row->flags & LKG_RULE_STATIC ? LKG_F_STATIC_POD
+                                                          : kinds[row->kind].code,
+                           row->path, value, "%s%s%s", kinds[row->kind].says, word ? row->words : row->want,
                            word && row->flags & LKG_RULE_EMPTY_OK ? ", or nothing" : "");
 }
 
@@ -423,7 +429,7 @@ static void check_entries(const struct lkg_rules *rules, const struct lkg_value_
 /* An absent field counts as zero, unless the release does not have it or it can be nil. */
 static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
-        const struct lkg_schema_node *node = lkg_node_find(lkg_schema_root(rules->schema), row->path);
+        const struct lkg_schema_node *node = lkg_node_find(rules->node, row->path);
 
         return node && (!node->pointer || row->kind == LKG_RULE_SET);
 }
@@ -478,7 +484,7 @@ void lkg_rule_hidden_metrics(const struct lkg_rules *rules)
 {
         static const char path[] = "showHiddenMetricsForVersion";
         const struct lkg_value *value = lkg_rule_about(rules, path);
-        const char *want = LKG_RELEASE_TEXT(lkg_schema_release(rules->schema) - 1);
+        const char *want = LKG_RELEASE_TEXT(rules->release - 1);
 
         if (lkg_text_of(value).size > 0 && !lkg_span_is(lkg_text_of(value), want))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, path, value,

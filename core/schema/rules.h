@@ -25,8 +25,12 @@
  * position, so the finding names the value that can be changed.
  */
 struct lkg_rules {
-        const struct lkg_schema *schema;
+        const struct lkg_schema_node *node; /* the type of @object */
         const struct lkg_value *object;
+        /* where @object is in its document, with a point at the end: `spec.containers[0].`; NULL = it is the document */
+        const char *at;
+        unsigned release;
+        bool kubelet;                  /* of the two components with tables */
         const struct lkg_gates *gates; /* as they are when the component validates: flags and document */
         const struct lkg_host *host;
         struct lkg_report *report;
@@ -75,6 +79,7 @@ enum lkg_rule_flags {
         LKG_RULE_GATE_OFF = 1 << 2, /* judged while the gate is off; else while it is on */
         LKG_RULE_NIL = 1 << 3,      /* unset means not there at all: the component tells it from zero */
         LKG_RULE_LATER = 1 << 4,    /* the component's start, not its validation: a warning */
+        LKG_RULE_STATIC = 1 << 5,   /* UNSET: a static pod cannot have it */
 };
 
 struct lkg_value_rule {

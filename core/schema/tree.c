@@ -3,6 +3,7 @@
 #include "tree.h"
 
 #include <assert.h>
+#include <limits.h>
 
 #include <lkg/base.h>
 #include <lkg/documents.h>
@@ -47,6 +48,8 @@ static const struct scalar scalars[] = {
         { "flush", LKG_CLASS_FLUSH, 0, 0 },
         { "quantity", LKG_CLASS_QUANTITY, 0, 0 },
         { "time", LKG_CLASS_TIME, 0, 0 },
+        { "intstr", LKG_CLASS_INTSTR, INT32_MIN, INT32_MAX },
+        { "any", LKG_CLASS_ANY, 0, 0 },
         { "struct", LKG_CLASS_STRUCT, 0, 0 },
 };
 
@@ -67,19 +70,24 @@ const struct lkg_class_row lkg_classes[] = {
                                  "0",
                                  { "string", "number" } },
         [LKG_CLASS_TIME] = { "a time such as \"2026-01-31T12:00:00Z\"", TAKES(STRING), NULL, { "string" } },
+        [LKG_CLASS_INTSTR] = { "an integer or a string",
+                               TAKES(STRING) | TAKES(NUMBER),
+                               "0",
+                               { "string", "integer" } },
+        [LKG_CLASS_ANY] = { "anything", UINT_MAX, NULL, { NULL } },
         [LKG_CLASS_STRUCT] = { "a map of fields", TAKES(MAP), NULL, { "object" } },
         [LKG_CLASS_LIST] = { "a list", TAKES(LIST), NULL, { "array" } },
         [LKG_CLASS_MAP] = { "a map", TAKES(MAP), NULL, { "object" } },
 };
 
-static void node_free(struct lkg_schema_node *node)
+void lkg_node_free(struct lkg_schema_node *node)
 {
         if (!node)
                 return;
         for (size_t i = 0; i < node->n_members; i++)
-                node_free(node->members[i]);
+                lkg_node_free(node->members[i]);
         free(node->members);
-        node_free(node->item);
+        lkg_node_free(node->item);
         lkg_value_unref(node->def);
         free(node);
 }
@@ -97,7 +105,7 @@ static bool starts(const char **text, const char *with)
 static uint16_t last_number;
 
 /* A row with an impossible type is a bug; test-tables finds it. */
-static struct lkg_schema_node *node_new(const struct lkg_field *field, const char *name, const char *type)
+struct lkg_schema_node *lkg_node_new(const struct lkg_field *field, const char *name, const char *type)
 {
         struct lkg_schema_node *node = lkg_must(calloc(1, sizeof(*node)));
 
@@ -106,9 +114,10 @@ static struct lkg_schema_node *node_new(const struct lkg_field *field, const cha
         node->name_size = strlen(name);
         node->pointer = starts(&type, "*");
         node->go = type;
+        node->class = LKG_CLASS_STRUCT;
         if (starts(&type, "[]") || starts(&type, "map[string]")) {
                 node->class = node->go[0] == '[' ? LKG_CLASS_LIST : LKG_CLASS_MAP;
-                node->item = node_new(field, "", type);
+                node->item = lkg_node_new(field, "", type);
                 if (node->class == LKG_CLASS_LIST && last_number < LKG_NODE_NUMBER_MAX)
                         node->number = ++last_number;
                 return node;
@@ -156,7 +165,7 @@ const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node
         return NULL;
 }
 
-static void add_member(struct lkg_schema_node *node, struct lkg_schema_node *member)
+void lkg_node_add(struct lkg_schema_node *node, struct lkg_schema_node *member)
 {
         struct lkg_schema_node **members;
         size_t i = node->n_members;
@@ -208,10 +217,10 @@ static void add_row(struct lkg_schema_node *root, const struct lkg_field *field)
         struct lkg_schema_node *parent = holder(root, field->path, &name), *node;
 
         assert(parent); /* test-tables */
-        node = node_new(field, name, field->type);
+        node = lkg_node_new(field, name, field->type);
         if (field->def)
                 node->def = parse_default(field->def);
-        add_member(parent, node);
+        lkg_node_add(parent, node);
 }
 
 static struct lkg_schema *build(const struct lkg_kind *kind, unsigned release)
@@ -221,7 +230,7 @@ static struct lkg_schema *build(const struct lkg_kind *kind, unsigned release)
 
         schema->kind = kind;
         schema->release = release;
-        schema->root = node_new(&top, "", top.type);
+        schema->root = lkg_node_new(&top, "", top.type);
         for (size_t i = 0; i < *kind->n_fields; i++)
                 if (lkg_field_in(&kind->fields[i], release))
                         add_row(schema->root, &kind->fields[i]);
@@ -234,7 +243,7 @@ __attribute__((destructor)) static void forget(void)
         while (schemas) {
                 struct lkg_schema *next = schemas->next;
 
-                node_free(schemas->root);
+                lkg_node_free(schemas->root);
                 free(schemas);
                 schemas = next;
         }

@@ -18,6 +18,8 @@ enum lkg_class {
         LKG_CLASS_FLUSH, /* a duration, or an integer of nanoseconds (component-base TimeOrMetaDuration) */
         LKG_CLASS_QUANTITY,
         LKG_CLASS_TIME,
+        LKG_CLASS_INTSTR, /* an int32 or a string (apimachinery IntOrString) */
+        LKG_CLASS_ANY,    /* whatever stands there */
         LKG_CLASS_STRUCT,
         LKG_CLASS_LIST,
         LKG_CLASS_MAP,
@@ -40,11 +42,11 @@ struct lkg_schema_node {
         const char *name; /* last part of the path; "" for items, map values and the root */
         size_t name_size;
         enum lkg_class class;
-        bool pointer;          /* unset and zero are different things */
-        uint16_t number;       /* of a list: no other node has it; 0 = there are too many */
-        const char *go;        /* Go's name of a scalar type, "int32" */
-        int64_t min, max;      /* of LKG_CLASS_INT */
-        bool single;           /* float32 */
+        bool pointer;     /* unset and zero are different things */
+        uint16_t number;  /* of a list: no other node has it; 0 = there are too many */
+        const char *go;   /* Go's name of a scalar type, "int32", or of a struct that others have, too */
+        int64_t min, max; /* of LKG_CLASS_INT */
+        bool single;      /* float32 */
         struct lkg_value *def; /* the row's default; NULL = none */
 
         struct lkg_schema_node **members; /* of a struct, in byte order of their names */
@@ -57,6 +59,13 @@ static inline bool lkg_node_is(const struct lkg_schema_node *node, struct lkg_sp
 {
         return node->name_size == name.size && memcmp(node->name, name.data, name.size) == 0;
 }
+/**
+ * lkg_node_new() - a field without members.
+ * @type: as in struct lkg_field; the name of an unknown type is that of a struct. Borrowed, like @name
+ */
+struct lkg_schema_node *lkg_node_new(const struct lkg_field *field, const char *name, const char *type);
+void lkg_node_add(struct lkg_schema_node *node, struct lkg_schema_node *member);
+void lkg_node_free(struct lkg_schema_node *node);
 /** lkg_schema_root() - the tree of @schema; never NULL. */
 const struct lkg_schema_node *lkg_schema_root(const struct lkg_schema *schema);
 /**

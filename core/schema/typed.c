@@ -338,6 +338,11 @@ static struct lkg_value *decode_time(const struct decoding *at)
                        : wrong_value(at, "RFC 3339 wants date, T, time and zone");
 }
 
+static struct lkg_value *decode_intstr(const struct decoding *at)
+{
+        return lkg_value_type(at->value) == LKG_NUMBER ? decode_int(at) : unchanged(at);
+}
+
 /* ---- collections ---- */
 
 static struct lkg_value *decode_value(const struct decoding *at);
@@ -354,6 +359,7 @@ struct lkg_value *lkg_typed_zero(const struct lkg_schema_node *node, const struc
         case LKG_CLASS_INT:
         case LKG_CLASS_FLOAT:
         case LKG_CLASS_FLUSH:
+        case LKG_CLASS_INTSTR:
                 return lkg_value_new_number(text, source, line, column);
         case LKG_CLASS_STRUCT:
                 return lkg_value_new_map(source, line, column);
@@ -361,6 +367,7 @@ struct lkg_value *lkg_typed_zero(const struct lkg_schema_node *node, const struc
         case LKG_CLASS_DURATION:
         case LKG_CLASS_QUANTITY:
         case LKG_CLASS_TIME:
+        case LKG_CLASS_ANY:
         case LKG_CLASS_LIST:
         case LKG_CLASS_MAP:
                 break;
@@ -547,6 +554,7 @@ static struct lkg_value *decode_value(const struct decoding *at)
                 [LKG_CLASS_INT] = decode_int,           [LKG_CLASS_FLOAT] = decode_float,
                 [LKG_CLASS_DURATION] = decode_duration, [LKG_CLASS_FLUSH] = decode_flush,
                 [LKG_CLASS_QUANTITY] = decode_quantity, [LKG_CLASS_TIME] = decode_time,
+                [LKG_CLASS_INTSTR] = decode_intstr,     [LKG_CLASS_ANY] = unchanged,
                 [LKG_CLASS_STRUCT] = decode_struct,     [LKG_CLASS_LIST] = decode_list,
                 [LKG_CLASS_MAP] = decode_map,
         };

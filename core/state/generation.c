@@ -136,8 +136,10 @@ struct lkg_value *lkg_pods_document(struct lkg_source *source, const struct lkg_
         if (lkg_value_type(text) != LKG_STRING)
                 return NULL;
         data = lkg_value_text(text, &size);
-        return lkg_decode(data, size, lkg_detect_format(data, size), 0, source, &ignored, &doc) < 0 ? NULL
-                                                                                                    : doc;
+        return lkg_decode(data, size, lkg_detect_format(data, size), LKG_DECODE_TWICE, source, &ignored,
+                          &doc) < 0
+                       ? NULL
+                       : doc;
 }
 
 struct lkg_value *lkg_pods_documents(const struct lkg_value *texts)

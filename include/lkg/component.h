@@ -322,7 +322,11 @@ struct lkg_value *lkg_component_effective(const struct lkg_component *c);
 bool lkg_component_served_has_table(const struct lkg_component *c);
 
 /** lkg_component_serves_candidate() - has the candidate the bytes of what is served? */
-bool lkg_component_serves_candidate(const struct lkg_component *c);
+static inline bool lkg_component_serves_candidate(const struct lkg_component *c)
+{
+        return c->active && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID &&
+               strcmp(c->candidate->sha256, c->active->sha256) == 0;
+}
 /** lkg_component_refuses() - are its layers, or some of its manifests, not served as they are? */
 bool lkg_component_refuses(const struct lkg_component *c);
 /** lkg_component_verdict() - what becomes of the candidate: lkg_decide(). */
@@ -534,6 +538,10 @@ struct lkg_pod_rules lkg_pods_rules(const struct lkg_component *c);
 const struct lkg_value *lkg_pods_text(const struct lkg_value *texts, const char *file);
 /** lkg_pods_set_of() - the document of a set: @texts, which it takes over. Return: one reference. */
 struct lkg_value *lkg_pods_set_of(struct lkg_value *texts);
+/** lkg_pods_source() - what a mark of this text is about. */
+struct lkg_config_source lkg_pods_source(const char *file, const char *sha256);
+/** lkg_pods_mark() - the mark of this text of @file, or of all its texts; NULL = it is not marked. */
+const struct lkg_bad *lkg_pods_mark(const struct lkg_component *c, const char *file, const char *sha256);
 /** lkg_pods_served() - the texts of c->active, borrowed; NULL = nothing is served. */
 const struct lkg_value *lkg_pods_served(struct lkg_component *c);
 /** lkg_pods_good() - the texts of the last good set, borrowed; NULL = there is none. */

@@ -95,7 +95,7 @@ struct lkg_config_component {
         uint64_t schema_release; /* 136 is 1.36; 0 = auto */
         bool is_pods; /* kind StaticPods: dropin_dir is pods.source, and file is pods.dir, a directory */
         struct lkg_config_pods pods;
-        char *runtime_endpoint;  /* auto, or unix:///path; "" = none */
+        char *runtime_endpoint; /* auto, or unix:///path; "" = none */
 };
 
 struct lkg_config_remote {

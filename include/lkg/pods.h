@@ -34,7 +34,7 @@ struct lkg_pod_facts {
         bool can_ask;        /* it names probes that can be asked */
         uint64_t answers_ns; /* since when all of them have answered well; 0 = they do not */
         unsigned restarts;   /* of its container that restarted most often, since the change */
-        bool kubelet_down; /* a kubelet that answered before does not, so nobody starts what has changed */
+        bool kubelet_down;   /* a kubelet that answered before does not, so nobody starts what has changed */
 };
 
 struct lkg_pod_rules {

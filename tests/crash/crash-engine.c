@@ -55,6 +55,7 @@ struct scenario {
         bool silent;       /* after a crash the reference cannot be read any more */
         bool loose_layers; /* the user's files are not flushed */
         bool any_number;   /* the command creates the generation that is pinned */
+        bool pods;         /* static pods: a step writes a manifest, whose number is in its name */
         struct step steps[STEPS_MAX];
 };
 
@@ -211,6 +212,13 @@ static const struct scenario scenarios[] = {
                      { ASSIGN, NULL, "42" },
                      { QUIET },
                      { COMMAND, "hold", "off" } } },
+        { .name = "pod-marked-and-forgiven",
+          .pods = true,
+          .steps = { { QUIET },
+                     { WRITE, "10", "2" },
+                     { COMMAND, LKG_COMMAND_BAD, "10.yaml why" },
+                     { WRITE, "20", "1" },
+                     { COMMAND, LKG_COMMAND_FORGIVE, "10.yaml" } } },
         { .name = "crash-loop-of-documents",
           .trial = "{scope: all, duration: 1h, minDuration: 0s, crashLoopThreshold: 1}",
           .steps = { { WRITE, "10", "1" }, { STARTUP }, { STARTUP }, { STARTUP } } },
@@ -275,6 +283,16 @@ static void put_careful(struct node *n, const char *name, const char *text, bool
         (void)lkg_close(fd);
 }
 
+/* Its probe is never answered. */
+static void manifest(const char *name, const char *number, char *ret, size_t size)
+{
+        (void)snprintf(ret, size,
+                       "apiVersion: v1\nkind: Pod\nmetadata: {name: p%s}\nspec: {containers: [{name: c, "
+                       "image: \"i:%s\", "
+                       "livenessProbe: {tcpSocket: {host: 127.0.0.1, port: 1}}}]}\n",
+                       name, number);
+}
+
 static void make_node(struct node *n, const struct scenario *s)
 {
         char text[2048];
@@ -285,6 +303,14 @@ static void make_node(struct node *n, const struct scenario *s)
         make_dirs(n);
         settle_node(n);
         put(n, "source/kubelet.conf", HEADER "maxPods: 100\n");
+        if (s->pods) {
+                assert_int_equal(mkdir(at(n, "source/manifests"), 0755), 0);
+                manifest("10", "1", text, sizeof(text));
+                put(n, "source/manifests/10.yaml", text);
+                put(n, "etc/config.yaml",
+                    "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\ncomponents: "
+                    "[{name: pods, kind: StaticPods}]\ntrial: {duration: 1h}\n");
+        }
         if (!s->trial)
                 return;
         (void)snprintf(
@@ -303,7 +329,8 @@ static void say_state(struct node *n, const struct scenario *s, struct lkg_buf *
         const struct lkg_component *c = &n->engine->components[0];
         const struct lkg_hold *h = &c->state.hold;
         const struct lkg_dynamic *d = c->dynamic;
-        LKG_CLEANUP(lkg_freep) char *document = view(n, "kubelet.conf");
+        LKG_CLEANUP(lkg_freep) char *document = view(n, s->pods ? "static-pods/10.yaml" : "kubelet.conf");
+        LKG_CLEANUP(lkg_freep) char *other = s->pods ? view(n, "static-pods/20.yaml") : NULL;
         char word[LKG_SOURCE_ID_MAX + 2 * LKG_IDENTIFIER_MAX + 4];
 
         lkg_buf_printf(buf, "hold %s %" PRIu64 " by %s\n", lkg_hold_mode_name(h->mode),
@@ -318,7 +345,8 @@ static void say_state(struct node *n, const struct scenario *s, struct lkg_buf *
                 lkg_dynamic_word(&d->pointers.active, true, word);
                 lkg_buf_printf(buf, "active %s\n", word);
                 lkg_dynamic_word(&d->pointers.good.source, true, word);
-                lkg_buf_printf(buf, "good %s %.8s\n", word, d->pointers.good.sha256);
+                if (!s->pods) /* stored by the next tick: what follows from it is in what is served */
+                        lkg_buf_printf(buf, "good %s %.8s\n", word, d->pointers.good.sha256);
                 lkg_buf_printf(buf, "rolled back because of '%s'\n", d->pointers.rollback.reason);
                 for (size_t i = 0; i < d->bad.n_items; i++)
                         lkg_buf_printf(buf, "bad %s %d %s\n", d->bad.items[i].id, d->bad.items[i].cause,
@@ -329,7 +357,7 @@ static void say_state(struct node *n, const struct scenario *s, struct lkg_buf *
                                        d->trial.prior);
         }
         if (h->mode != LKG_HOLD_FREE || !s->loose_layers)
-                lkg_buf_printf(buf, "serving:\n%s", document ? document : "nothing\n");
+                lkg_buf_printf(buf, "serving:\n%s%s", document ? document : "nothing\n", other ? other : "");
         assert_false(lkg_buf_failed(buf));
 }
 
@@ -362,8 +390,13 @@ static int carry_out(struct node *n, const struct scenario *s, const struct step
         n->ticket = ticket - 1; /* changed() takes the next one */
         switch (step->act) {
         case WRITE:
-                (void)snprintf(path, sizeof(path), "source/kubelet.conf.d/%s-x.conf", step->name);
-                (void)snprintf(text, sizeof(text), HEADER "maxPods: %s\n", step->text);
+                (void)snprintf(path, sizeof(path),
+                               s->pods ? "source/manifests/%s.yaml" : "source/kubelet.conf.d/%s-x.conf",
+                               step->name);
+                if (s->pods)
+                        manifest(step->name, step->text, text, sizeof(text));
+                else
+                        (void)snprintf(text, sizeof(text), HEADER "maxPods: %s\n", step->text);
                 put_careful(n, path, text, !s->loose_layers);
                 return changed(n, path + strlen("source/"));
         case ASSIGN:

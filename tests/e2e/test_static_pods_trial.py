@@ -164,7 +164,7 @@ def test_a_new_pod_that_fails_has_nothing_to_go_back_to(endpoint):
 def test_without_probes_there_is_no_trial(endpoint):
     with mounted(endpoint) as mount:
         write(mount, "kube-apiserver.yaml", pod("kube-apiserver", "api:2"))
-        assert states(mount)["kube-apiserver.yaml"] in ("untried", "good")
+        wait(mount, "kube-apiserver.yaml", "good")
         assert "api:2" in mount.read("lkg/static-pods/kube-apiserver.yaml").decode()
 
 
@@ -181,7 +181,7 @@ def test_no_trial_is_wanted(endpoint, trial):
     endpoint.status = 500
     with mounted(endpoint, component, config={"trial": trial}) as mount:
         write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
-        assert states(mount)["etcd.yaml"] in ("untried", "good")
+        wait(mount, "etcd.yaml", "good")
         assert "etcd:2" in mount.read("lkg/static-pods/etcd.yaml").decode()
 
 

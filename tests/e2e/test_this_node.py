@@ -149,14 +149,15 @@ def test_files_are_judged_by_their_kind(tmp_path):
     write_files(tmp_path, good__conf=KUBELET, bad__conf=lib.HEADER + "maxPods: many\n", map__yaml=json.dumps(configmap),
                 proxy__yaml=lib.PROXY_BASE.replace("mode:", "mod:"), own__yaml=json.dumps(
                     {"apiVersion": "config.lkgfs.io/v1alpha1", "kind": "LkgfsConfiguration", "stateDirr": "x"}),
-                torn__json="{\"kind\": ", pod__yaml="apiVersion: v1\nkind: Pod\n")
-    names = ("good.conf", "bad.conf", "map.yaml", "own.yaml", "torn.json", "pod.yaml")
+                torn__json="{\"kind\": ", pod__yaml="apiVersion: v1\nkind: Pod\n",
+                other__yaml="apiVersion: v1\nkind: Namespace\n")
+    names = ("good.conf", "bad.conf", "map.yaml", "own.yaml", "torn.json", "pod.yaml", "other.yaml")
     code, out, err = tool("check", "-o", "json", *[str(tmp_path / name) for name in names])
     found = {os.path.basename(item["file"]): item for item in json.loads(out)["files"]}
     assert code == DIFFERENT and sorted(found) == sorted(names), err
     errors = {name: item["errors"] for name, item in found.items()}
-    assert errors["good.conf"] == errors["pod.yaml"] == 0
-    assert all(errors[name] for name in ("bad.conf", "map.yaml", "own.yaml", "torn.json")), errors
+    assert errors["good.conf"] == errors["other.yaml"] == 0
+    assert all(errors[name] for name in ("bad.conf", "map.yaml", "own.yaml", "torn.json", "pod.yaml")), errors
     assert found["own.yaml"]["findings"][0]["code"].startswith("LKG3")
     assert json.loads(out)["errors"] == sum(errors.values())
 

@@ -21,8 +21,10 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	kubeproxyv1alpha1 "k8s.io/kube-proxy/config/v1alpha1"
@@ -103,6 +105,55 @@ func withDefaults(object any, rows []fieldRow) []fieldRow {
 		}
 	}
 	return rows
+}
+
+type typeField struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// The types that have a decoder of their own.
+var decoded = map[reflect.Type]string{quantity: "quantity", duration: "duration", moment: "time",
+	reflect.TypeOf(intstr.IntOrString{}): "intstr", reflect.TypeOf(metav1.FieldsV1{}): "any"}
+
+// typeName returns how the table of Pods writes @t, and puts the fields of the structs in it into @all.
+func typeName(t reflect.Type, all map[string][]typeField) string {
+	if word := decoded[t]; word != "" {
+		return word
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return "*" + typeName(t.Elem(), all)
+	case reflect.Slice:
+		return "[]" + typeName(t.Elem(), all)
+	case reflect.Map:
+		return "map[string]" + typeName(t.Elem(), all)
+	case reflect.Struct:
+		if _, ok := all[t.Name()]; !ok {
+			all[t.Name()] = typeFields(t, all)
+		}
+		return t.Name()
+	}
+	return t.Kind().String()
+}
+
+func typeFields(t reflect.Type, all map[string][]typeField) (rows []typeField) {
+	for i := 0; i < t.NumField(); i++ {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			rows = append(rows, typeFields(f.Type, all)...)
+		} else if name != "-" && name != "" {
+			rows = append(rows, typeField{name, typeName(f.Type, all)})
+		}
+	}
+	return rows
+}
+
+func podTypes() map[string][]typeField {
+	all := map[string][]typeField{}
+	typeName(reflect.TypeOf(corev1.Pod{}), all)
+	return all
 }
 
 type stateRow struct {
@@ -223,6 +274,7 @@ func main() {
 		"release":        os.Args[1],
 		"kubelet":        withDefaults(kubelet, kubeletFields),
 		"kubeproxy":      withDefaults(proxy, proxyFields),
+		"pod":            podTypes(),
 		"gates":          gates(),
 		"kubeletFlags":   kubeletFlags(),
 		"kubeproxyFlags": json.RawMessage(kubeproxyFlags),
@@ -230,6 +282,7 @@ func main() {
 			"cmd/kubelet/app", "cmd/kubelet/app/options", "cmd/kube-proxy/app",
 			"pkg/kubelet/apis/config/v1beta1", "pkg/kubelet/apis/config/validation", "pkg/kubelet/kubeletconfig/configfiles",
 			"pkg/proxy/apis/config/v1alpha1", "pkg/proxy/apis/config/validation",
+			"pkg/kubelet/config", "pkg/apis/core/validation", "pkg/apis/core/v1", "pkg/api/pod", // of Pods
 			"pkg/kubelet/cm/cpumanager", "pkg/kubelet/cm/memorymanager", "pkg/kubelet/cm/topologymanager", "pkg/kubelet/eviction", "pkg/kubelet/sysctl",
 		}),
 	}))

@@ -12,6 +12,7 @@ import json
 import pathlib
 import re
 import sys
+import textwrap
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 TABLES = "core/schema/tables/"
@@ -137,6 +138,49 @@ def fields(text, rows, release, ours):
     return text
 
 
+# ---- the fields of a Pod: by Go type, in a line the Go types of its fields and their names ----
+
+POD_WIDTH = 118
+POD_ROW = re.compile(r'^        \{ "(\w+)",\s+("(?:[^{}]*)") \},\n', re.M)
+
+
+def pod_fields(text):
+    """{(name, Go type): [since, until]} of a line `*bool: a b@134; string: c~135`."""
+    fields = {}
+    for group in text.split("; ") if text else []:
+        go, names = group.split(": ")
+        for name, since, until in re.findall(r"(\w+)(?:@(\d+))?(?:~(\d+))?", names):
+            fields[name, go] = [int(since or 0), int(until or 0)]
+    return fields
+
+
+def pod_text(fields):
+    groups = {}
+    for (name, go), (since, until) in sorted(fields.items()):
+        groups.setdefault(go, []).append(name + (f"@{since}" if since else "") + (f"~{until}" if until else ""))
+    return "; ".join(f"{go}: {' '.join(names)}" for go, names in sorted(groups.items()))
+
+
+def pod_row(name, text):
+    lines = textwrap.wrap(f'"{name}", "{text}', POD_WIDTH, subsequent_indent='   "', break_long_words=False, break_on_hyphens=False)
+    return "        { " + ' "\n        '.join(lines) + '" },\n'
+
+
+def pods(text, types, release, first):
+    before, body, after = rows_between(text, "const struct lkg_pod_type lkg_pod_types[]")
+    rows = {m[1]: pod_fields(re.sub(r'"\s*"', "", m[2]).strip('"')) for m in POD_ROW.finditer(body)}
+    for name in rows.keys() | types.keys():
+        known = {(field["name"], field["type"]) for field in types.get(name, [])}
+        later = name in rows and release > first  # a new type is as new as what has it
+        row = rows.setdefault(name, {})
+        for field in known - row.keys():
+            row[field] = [release if later else 0, 0]
+        for field, span in row.items():
+            if field not in known and not span[1]:
+                span[1] = release - 1
+    return before + "".join(pod_row(name, pod_text(rows[name])) for name in sorted(rows)) + after
+
+
 # ---- what tests compare our tables with ----
 
 def recorded(text, facts, release, first):
@@ -174,6 +218,7 @@ def main():
         "kubeproxy.c": lambda text: fields(text, facts["kubeproxy"], release, before["kubeproxy"]),
         "flags-kubelet.c": lambda text: flags(text, facts["kubeletFlags"], release),
         "flags-kubeproxy.c": lambda text: flags(text, facts["kubeproxyFlags"], release),
+        "pod.c": lambda text: pods(text, facts["pod"], release, first),
         "known-tables.txt": lambda text: recorded(text, facts, release, first),
     }
     for name, change in changes.items():

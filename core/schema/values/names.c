@@ -108,6 +108,29 @@ int lkg_node_label_check(struct lkg_span key, struct lkg_span value, char *reaso
         return 0;
 }
 
+int lkg_path_forward(const char *text, size_t size, char *reason)
+{
+        struct lkg_span rest = { text, size }, part;
+
+        while (lkg_span_next(&rest, '/', &part))
+                if (lkg_span_is(part, ".."))
+                        return lkg_refuse(reason, "a path must not contain ..");
+        return 0;
+}
+
+int lkg_path_descending(const char *text, size_t size, char *reason)
+{
+        return size > 0 && *text == '/' ? lkg_refuse(reason, "want a relative path")
+                                        : lkg_path_forward(text, size, reason);
+}
+
+int lkg_path_local(const char *text, size_t size, char *reason)
+{
+        return size >= 2 && text[0] == '.' && text[1] == '.'
+                       ? lkg_refuse(reason, "a path must not begin with ..")
+                       : lkg_path_descending(text, size, reason);
+}
+
 bool lkg_name_is_memory(struct lkg_span type)
 {
         return lkg_span_is(type, "memory") || (type.size >= 10 && memcmp(type.data, "hugepages-", 10) == 0);

@@ -98,6 +98,11 @@ static int parse(const char *text, size_t size, bool star, bool newer, char *rea
                                           " or fs.mqueue.*");
 }
 
+bool lkg_sysctl_shape(const char *text, size_t size)
+{
+        return size > 0 && size <= 253 && !memchr(text, '\0', size) && is_name(text, false);
+}
+
 int lkg_sysctl_name(const char *text, size_t size, char *reason)
 {
         return parse(text, size, false, true, reason);

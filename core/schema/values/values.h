@@ -235,6 +235,18 @@ int lkg_name_label_value(const char *text, size_t size, char *reason);
  */
 int lkg_node_label_check(struct lkg_span key, struct lkg_span value, char *reason);
 
+/*
+ * Paths of volumes. Rule: pkg/apis/core/validation, validatePathNoBacksteps(), validateLocalDescendingPath(),
+ * ValidateLocalNonReservedPath().
+ */
+
+/** lkg_path_forward() - no part is `..`. Return: 0; -EINVAL. */
+int lkg_path_forward(const char *text, size_t size, char *reason);
+/** lkg_path_descending() - and it is relative. */
+int lkg_path_descending(const char *text, size_t size, char *reason);
+/** lkg_path_local() - and its first name does not begin with `..`. */
+int lkg_path_local(const char *text, size_t size, char *reason);
+
 /** lkg_name_is_memory() - can memory of this type be reserved: `memory`, or `hugepages-` and any suffix? */
 bool lkg_name_is_memory(struct lkg_span type);
 
@@ -295,6 +307,9 @@ int lkg_cpuset_parse(const char *text, size_t size, int64_t *ret_highest, char *
 int lkg_sysctl_name(const char *text, size_t size, char *reason);
 int lkg_sysctl_pattern(const char *text, size_t size, char *reason);
 int lkg_sysctl_pattern_136(const char *text, size_t size, char *reason);
+
+/** lkg_sysctl_shape() - can it be the name of a sysctl, of any namespace? @text: NUL-terminated */
+bool lkg_sysctl_shape(const char *text, size_t size);
 
 /** lkg_sysctl_normalise() - dots as separators: the first separator of a name decides whether `.` or `/` separates. */
 void lkg_sysctl_normalise(char *name);

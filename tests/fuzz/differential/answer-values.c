@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations and quantities. */
+/* Durations, quantities, manifests of pods. */
 #include "answer.h"
 
+#include <lkg/pod.h>
 #include <lkg/text.h>
 
+#include "core/schema/typed.h"
 #include "core/schema/values/values.h"
 
 static const char *text_of(const struct lkg_value *request, size_t *ret_size)
@@ -49,4 +51,21 @@ void answer_quantity(const struct answer *a)
                        "\"ok\":true,\"out\":{\"sign\":%d,\"canonical\":", lkg_quantity_sign(&quantity));
         lkg_buf_json_string(a->out, canonical.data ? canonical.data : "", canonical.size);
         lkg_buf_putc(a->out, '}');
+}
+
+void answer_pod(const struct answer *a)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        struct lkg_source *source = lkg_source_new("manifest", "pod.yaml");
+        size_t size;
+        const char *text = text_of(a->request, &size);
+        int r = lkg_decode(text, size, lkg_detect_format(text, size), LKG_DECODE_TWICE, source, &report,
+                           &doc);
+
+        lkg_source_unref(source);
+        if (r == 0)
+                lkg_pod_judge(doc, (unsigned)lkg_object_int(a->request, "release"), &report);
+        lkg_buf_puts(a->out, lkg_report_first_error(&report) ? "\"ok\":false" : "\"ok\":true");
+        answer_error(a->out, "error", &report);
 }

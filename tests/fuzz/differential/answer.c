@@ -163,6 +163,7 @@ static const struct op ops[] = {
         { "served", 0, answer_kubelet },
         { "kubeproxy", 0, answer_kubeproxy },
         { "other", 0, answer_other },
+        { "pod", 0, answer_pod },
         { "duration", 0, answer_duration },
         { "quantity", 0, answer_quantity },
 };

@@ -21,5 +21,6 @@ void answer_other(const struct answer *a);
 /** answer_close() - release files and memory at the end. */
 void answer_close(void);
 /* answer-values.c */
+void answer_pod(const struct answer *a);
 void answer_duration(const struct answer *a);
 void answer_quantity(const struct answer *a);

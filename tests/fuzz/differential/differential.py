@@ -18,10 +18,11 @@ import time
 
 import component
 import ops as documents
+import pod
 from peer import Peer, alike
 
 VECTORS = pathlib.Path(__file__).resolve().parents[2] / "golden" / "vectors"
-OPS = {**documents.OPS, **component.OPS}
+OPS = {**documents.OPS, **component.OPS, **pod.OPS}
 BATCH = 64
 
 

@@ -84,7 +84,9 @@ struct lkg_pod_trial lkg_pod_follow(struct lkg_pod_trial trial, const struct lkg
                 trial.since_ns = now_ns; /* the time begins when it is back */
         if (facts->is_bad)
                 return go_back(trial, facts, rules, now_ns);
-        return facts->is_good ? (struct lkg_pod_trial){ 0 } : try_it(trial, facts, rules, now_ns);
+        if (facts->is_good)
+                return (struct lkg_pod_trial){ 0 };
+        return try_it(trial, facts, rules, now_ns);
 }
 
 uint64_t lkg_pod_due(const struct lkg_pod_trial *trial, const struct lkg_pod_facts *facts,
