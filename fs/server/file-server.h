@@ -509,6 +509,11 @@ int lkg_listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t o
 void lkg_listing_close(uint64_t fh);
 
 /* view-files.c: the files of the publication */
+/**
+ * lkg_view_is_gone() - is it a directory in the root of the view that is not published any more? Its answer is ESTALE: the kernel then
+ * looks the name up again, and finds what the source directory has, such as fallback copies. Who has opened it before reads these names.
+ */
+bool lkg_view_is_gone(const struct lkg_node *dir);
 int lkg_view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
 void lkg_view_entry(struct lkg_node *node, struct fuse_entry_param *ret);
 /**

@@ -233,6 +233,18 @@ static int add_real(struct listing *listing, const struct lkg_publication *publi
         return r;
 }
 
+/* A directory of the view that is gone, but was opened before: what its name means now. */
+static int add_instead(struct listing *listing, const char *name)
+{
+        LKG_CLEANUP(lkg_dir_closep) DIR *stream = lkg_dir_open(server.source, name);
+        const struct dirent *d;
+        int r = 0;
+
+        while (stream && r == 0 && (d = lkg_dir_next(stream, &r)))
+                r = add_item(listing, d->d_name, offset_of(d->d_name), d->d_ino, DTTOIF(d->d_type));
+        return r;
+}
+
 /* The notifier's door lists the inodes of older generations by node id. */
 static int add_doors(struct listing *listing)
 {
@@ -267,6 +279,8 @@ static int make_listing(const struct lkg_node *node, struct listing **ret)
                 r = -EIO; /* nobody knows what is in it */
         else if (r == 0 && kind == LKG_NODE_VDIR && lkg_publication_asked(ref->publication, node->name))
                 r = add_asked(listing, node->name);
+        else if (r == 0 && lkg_view_is_gone(node))
+                r = add_instead(listing, node->name);
         else if (r == 0)
                 r = add_virtual(listing, ref->publication, kind == LKG_NODE_ROOT ? "" : node->name);
         if (r == 0 && kind == LKG_NODE_ROOT)

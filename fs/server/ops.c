@@ -38,6 +38,13 @@ static bool is_command(const struct fuse_in_header *header, const struct lkg_nod
         return false;
 }
 
+/* Who has opened it before goes on with that. */
+static bool is_gone(const struct fuse_in_header *header)
+{
+        return header->opcode != FUSE_READDIR && header->opcode != FUSE_GETATTR &&
+               lkg_view_is_gone(task.node);
+}
+
 /*
  * Callers in another mount namespace may read but not change (EROFS): a read-only mount in a container would
  * not cover a submount of ours or a propagated mount. A file that was opened for writing before stays
@@ -48,7 +55,7 @@ int lkg_ops_refuse(const struct fuse_in_header *header)
         const struct fuse_ctx ctx = { .uid = header->uid, .gid = header->gid, .pid = (pid_t)header->pid };
 
         task.node = lkg_node_get(header->nodeid);
-        if (!task.node && !lkg_request_is(header, REQUEST_ANY_NODE))
+        if (!lkg_request_is(header, REQUEST_ANY_NODE) && (!task.node || is_gone(header)))
                 return -ESTALE;
         if (lkg_request_is(header, REQUEST_OTHERS) && lkg_caller_is_notifier())
                 return -ESTALE;

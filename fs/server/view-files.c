@@ -142,6 +142,17 @@ static int lookup_door(const char *name, struct fuse_entry_param *ret)
         return 0;
 }
 
+/* Not of what is made up while nothing is published. */
+bool lkg_view_is_gone(const struct lkg_node *dir)
+{
+        LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = NULL;
+
+        if (atomic_load(&dir->kind) != LKG_NODE_VDIR || strchr(dir->name, '/'))
+                return false;
+        ref = lkg_publication_get();
+        return ref->publication->number != 0 && !lkg_publication_find(ref->publication, dir->name);
+}
+
 /**
  * lkg_view_lookup() - Return: 0; -ENOENT: not a name of the view (in the root directory: look in the source);
  * another -errno.

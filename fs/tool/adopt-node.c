@@ -15,7 +15,6 @@
 
 #define DEFAULT_EXE   "/usr/bin/kubelet"
 #define DEFAULT_MOUNT "/etc/kubernetes"
-#define OWN_DROPINS   "/etc/lkgfs/config.d"
 
 void lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret)
 {
@@ -273,9 +272,8 @@ static void put_path(struct lkg_buf *buf, const char *text)
                 buf->size--;
 }
 
-/* A layer in the configuration: relative to the source directory if it is there. */
-static void put_layer(const struct lkg_adopt_plan *plan, const char *root, const char *key, const char *path,
-                      struct lkg_buf *buf)
+void lkg_plan_put_layer(const struct lkg_adopt_plan *plan, const char *root, const char *key,
+                        const char *path, struct lkg_buf *buf)
 {
         size_t n = strlen(plan->source);
         const char *layer = strncmp(path, plan->source, n) == 0 && path[n] == '/' ? path + n + 1 : path;
@@ -300,12 +298,12 @@ void lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_p
                 lkg_buf_putc(buf, '\n');
         }
         lkg_buf_printf(buf, "components:\n- name: kubelet\n  file: %s\n", plan->file);
-        put_layer(plan, root, "base", plan->base, buf);
+        lkg_plan_put_layer(plan, root, "base", plan->base, buf);
         /* A directory that does not exist yet is as good as an empty one, but only for judging. */
         if (plan->config_dir)
                 fd = lkg_root_open(look->rootfd, plan->config_dir, O_PATH | O_DIRECTORY);
         if (!root || fd >= 0)
-                put_layer(plan, root, "dropInDir", plan->config_dir, buf);
+                lkg_plan_put_layer(plan, root, "dropInDir", plan->config_dir, buf);
         else
                 lkg_buf_puts(buf, "  dropInDir: \"\"\n");
         if (strcmp(look->program, DEFAULT_EXE) != 0) {
@@ -374,31 +372,34 @@ static void add_directory(const struct lkg_adopt_node *look, struct lkg_adopt_pl
         }
 }
 
-static void add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
-                     struct lkg_buf *buf)
+void lkg_plan_add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
+                       struct lkg_buf *buf)
 {
         add_directory(look, plan, directory_of(path));
         add(look, plan, path, lkg_tool_take(buf));
 }
 
 /* The kubelet's drop-in is the last one: the view must be there before the kubelet needs it. */
-static void add_files(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
+static void add_files(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *old,
+                      struct lkg_adopt_plan *plan)
 {
         struct lkg_buf config = LKG_BUF_INIT, lkgfs = LKG_BUF_INIT, kubelet = LKG_BUF_INIT;
 
         add_directory(look, plan, LKG_ADOPT_DIRECTORY);
         add_directory(look, plan, plan->config_dir);
         lkg_plan_config(look, plan, NULL, &config);
-        add_text(look, plan, LKG_ADOPT_CONFIG, &config);
+        lkg_plan_add_text(look, plan, LKG_ADOPT_CONFIG, &config);
+        if (look->tool->options.adopt.static_pods || lkg_plan_has_pods(old))
+                lkg_plan_add_pods(look, plan);
         if (strcmp(plan->mount_point, DEFAULT_MOUNT) != 0) {
                 lkg_buf_printf(&lkgfs,
                                "# Written by `lkgfs adopt`; `lkgfs abandon` removes it.\n[Service]\n"
                                "Environment=LKGFS_MOUNTPOINT=%s\n",
                                plan->mount_point);
-                add_text(look, plan, LKG_ADOPT_LKGFS, &lkgfs);
+                lkg_plan_add_text(look, plan, LKG_ADOPT_LKGFS, &lkgfs);
         }
         kubelet_dropin(look, plan, &kubelet);
-        add_text(look, plan, LKG_ADOPT_KUBELET, &kubelet);
+        lkg_plan_add_text(look, plan, LKG_ADOPT_KUBELET, &kubelet);
 }
 
 /* ---- names ---- */
@@ -428,9 +429,10 @@ static void choose_file(const struct lkg_adopt_node *look, const struct lkg_adop
 static void check_place(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *old,
                         const struct lkg_adopt_plan *plan)
 {
-        if (lkg_root_exists(look->rootfd, OWN_DROPINS) && !look->tool->options.force)
+        if (lkg_root_exists(look->rootfd, LKG_ADOPT_DROPINS) && !look->tool->options.force &&
+            lkg_plan_find(old, LKG_ADOPT_DROPINS) == old->n_files)
                 lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
-                             "'%s" OWN_DROPINS "' would change what is written; move it away, or use "
+                             "'%s" LKG_ADOPT_DROPINS "' would change what is written; move it away, or use "
                              "--force to keep it unjudged",
                              look->root);
         for (size_t i = 0; i < plan->n_files && !old->file; i++) {
@@ -457,7 +459,7 @@ void lkg_plan_make(const struct lkg_adopt_node *look, const struct lkg_adopt_pla
         choose_file(look, old, ret);
         ret->config_dir =
                 look->config_dir ? look->config_dir : lkg_tool_format("%s/kubelet.conf.d", ret->source);
-        add_files(look, ret);
+        add_files(look, old, ret);
         check_place(look, old, ret);
 }
 
@@ -539,7 +541,8 @@ static struct lkg_config *read_config(const struct lkg_adopt_node *look, const c
         lkg_tool_end(look->tool, LKG_TOOL_FAILED, "the configuration of lkgfs: %s", strerror(-r));
 }
 
-struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text)
+struct lkg_candidate *lkg_adopt_judge(const struct lkg_adopt_node *look, const char *source,
+                                      const char *text)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -552,7 +555,7 @@ struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char 
                                            .release = look->tool->options.release };
         struct lkg_offline offline;
         struct lkg_error err = { 0 };
-        struct lkg_value *ret;
+        struct lkg_candidate *ret;
 
         fd = place.source_fd = lkg_root_open(look->rootfd, source, O_PATH | O_DIRECTORY);
         if (fd < 0)
@@ -560,13 +563,22 @@ struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char 
         if (lkg_offline_judge(&place, &offline, &report, &err) < 0)
                 lkg_tool_end(look->tool, LKG_TOOL_FAILED, "%s", err.message);
         lkg_tool_add_findings(offline.candidate, &report);
-        if (offline.candidate->state != LKG_CANDIDATE_VALID) {
-                print_errors(look->tool, &offline.candidate->report);
-                lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT, "lkgfs would not serve this configuration");
-        }
-        ret = lkg_tool_own(lkg_value_ref(offline.candidate->doc));
+        ret = lkg_candidate_ref(offline.candidate);
         lkg_offline_deinit(&offline);
         lkg_config_free(config);
+        return ret;
+}
+
+struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text)
+{
+        struct lkg_candidate *candidate = lkg_adopt_judge(look, source, text);
+        struct lkg_value *ret = lkg_tool_own(lkg_value_ref(candidate->doc));
+
+        if (candidate->state != LKG_CANDIDATE_VALID) {
+                print_errors(look->tool, &candidate->report);
+                lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT, "lkgfs would not serve this configuration");
+        }
+        lkg_candidate_unref(candidate);
         return ret;
 }
 

@@ -14,6 +14,9 @@
 #define LKG_ADOPT_DIRECTORY "/etc/lkgfs"
 #define LKG_ADOPT_RECORD    LKG_ADOPT_DIRECTORY "/adopted.json"
 #define LKG_ADOPT_CONFIG    "/etc/lkgfs/config.yaml"
+#define LKG_ADOPT_DROPINS   LKG_ADOPT_DIRECTORY "/config.d"
+#define LKG_ADOPT_PODS      LKG_ADOPT_DROPINS "/50-static-pods.conf" /* adds the component of static pods */
+#define LKG_ADOPT_PODS_DIR  "static-pods"                            /* of the view */
 #define LKG_ADOPT_DROPIN    "20-lkgfs.conf"
 #define LKG_ADOPT_KUBELET   "/etc/systemd/system/kubelet.service.d/" LKG_ADOPT_DROPIN
 #define LKG_ADOPT_LKGFS     "/etc/systemd/system/lkgfs.service.d/10-adopted.conf"
@@ -114,6 +117,12 @@ void lkg_plan_make(const struct lkg_adopt_node *look, const struct lkg_adopt_pla
 /** lkg_plan_config() - our configuration; @root: to judge by, before anything was made; NULL: to write. */
 void lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
                      struct lkg_buf *buf);
+/** lkg_plan_put_layer() - a line of a component: @path, relative to the source directory if it is there; @root as above. */
+void lkg_plan_put_layer(const struct lkg_adopt_plan *plan, const char *root, const char *key,
+                        const char *path, struct lkg_buf *buf);
+/** lkg_plan_add_text() - add a file at the end, after the directories that it lacks. Takes what @buf has. */
+void lkg_plan_add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
+                       struct lkg_buf *buf);
 /** lkg_plan_insert() - add a file before the one at @i; a text gets its digest. */
 void lkg_plan_insert(struct lkg_adopt_plan *plan, size_t i, const struct lkg_adopt_file *file);
 /** lkg_plan_find() - the place of @path; n_files: it is not there. */
@@ -123,6 +132,9 @@ void lkg_plan_add_record(struct lkg_adopt_plan *plan, const char *text);
 
 /** lkg_adopt_before() - the effective document of the component without lkgfs. A status after a message. */
 int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret);
+/** lkg_adopt_judge() - the layers of the one component of configuration @text, judged. A failure ends the verb. Return: one reference. */
+struct lkg_candidate *lkg_adopt_judge(const struct lkg_adopt_node *look, const char *source,
+                                      const char *text);
 /** lkg_adopt_merge() - what lkgfs would serve by the configuration @text. What cannot be served ends the verb. */
 struct lkg_value *lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text);
 /** lkg_adopt_effective() - the effective document of a component that reads @served alone. As _merge(). */
@@ -130,6 +142,20 @@ struct lkg_value *lkg_adopt_effective(const struct lkg_adopt_node *look, const s
 /** lkg_adopt_diff() - what differs, secrets masked; "" = nothing. */
 const char *lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
                            const struct lkg_value *b);
+
+/* adopt-pods.c: static pods */
+
+/** lkg_plan_add_pods() - add what makes lkgfs serve them. A node where that is not possible ends the verb. */
+void lkg_plan_add_pods(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan);
+/** lkg_plan_has_pods() - is it there? */
+bool lkg_plan_has_pods(const struct lkg_adopt_plan *plan);
+/** lkg_adopt_pods() - their files. If one of them would not be served, the verb ends. */
+void lkg_adopt_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
+                    struct lkg_strings *ret);
+/** lkg_adopt_names_view() - does this document of the kubelet name the view's directory? */
+bool lkg_adopt_names_view(const struct lkg_adopt_plan *plan, const struct lkg_value *doc);
+/** lkg_adopt_clean_pods() - remove the copies that lkgfs leaves behind the view. No kubelet reads them any more. */
+void lkg_adopt_clean_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
 
 /* adopt-files.c */
 /* Each returns LKG_TOOL_OK, or LKG_TOOL_FAILED after a message. */
@@ -157,3 +183,6 @@ bool lkg_adopt_live(const struct lkg_adopt_node *look);
 int lkg_adopt_systemctl(const struct lkg_adopt_node *look, const char *words);
 #define LKG_ADOPT_RELOAD  "daemon-reload"
 #define LKG_ADOPT_DISABLE "disable --now lkgfs.service"
+#define LKG_ADOPT_REREAD  "reload lkgfs.service" /* what is wrong then is not used */
+#define LKG_ADOPT_TRIES   100 /* of a tenth of a second, until lkgfs does what it was told */
+#define LKG_ADOPT_RESTART "try-restart kubelet.service" /* only because of static pods */

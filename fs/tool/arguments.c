@@ -90,6 +90,7 @@ const struct lkg_tool_option lkg_tool_option_rows[] = {
         { "dry-run", 'n', NULL, LKG_OPT_ROOT, FLAG, AT(adopt.dry_run), "only show what would be done" },
         { "over", 0, NULL, LKG_OPT_ADOPT, FLAG, AT(adopt.over),
           "adopt again a node that was adopted before" },
+        { "static-pods", 0, NULL, LKG_OPT_ADOPT, FLAG, AT(adopt.static_pods), "static pods, too" },
         { "root", 0, "DIR", LKG_OPT_ROOT, STRING, AT(adopt.root),
           "a tree that does not run, instead of this node" },
         { "force", 0, NULL, LKG_OPT_ROOT, FLAG, AT(force),

@@ -91,7 +91,7 @@ struct lkg_tool_options_of_fleet { /* rollout */
 };
 struct lkg_tool_options_of_adopt {
         const char *root; /* NULL = this node */
-        bool dry_run, over;
+        bool dry_run, over, static_pods;
 };
 struct lkg_tool_options_of_check {
         const char *against;   /* the document before */

@@ -4,6 +4,7 @@
  *
  * The order lets the kubelet start after every step: what is served is written to the base if they differ, the drop-in of the
  * kubelet's unit goes first (it would start lkgfs, and wait for it), then lkgfs stops, then the other files go, the record last.
+ * A kubelet that reads static pods from the view is restarted before their copies go, which it reads when lkgfs has stopped.
  * A run that was interrupted is continued by the next one: what is undone already is skipped.
  */
 #include "adopt.h"
@@ -43,17 +44,14 @@ static struct lkg_value *read_view(const struct leaving *l)
         return lkg_tool_own(doc);
 }
 
-static struct lkg_value *read_served(const struct leaving *l)
+/* What the layers make, by the configuration. */
+static struct lkg_value *read_layers(const struct leaving *l)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf below = LKG_BUF_INIT;
-        struct lkg_value *doc = read_view(l);
         char *config;
         size_t size;
-        int r;
+        int r = lkg_root_read(l->look.rootfd, LKG_ADOPT_CONFIG, &config, &size);
 
-        if (doc)
-                return doc;
-        r = lkg_root_read(l->look.rootfd, LKG_ADOPT_CONFIG, &config, &size);
         if (r < 0)
                 lkg_tool_end(l->tool, LKG_TOOL_FAILED, "read '%s" LKG_ADOPT_CONFIG "': %s", l->look.root,
                              strerror(-r));
@@ -62,6 +60,20 @@ static struct lkg_value *read_served(const struct leaving *l)
         /* The paths in the file are those of the node; below --root, what adopt would write is judged. */
         lkg_plan_config(&l->look, &l->record, l->look.root, &below);
         return lkg_adopt_merge(&l->look, l->record.source, lkg_buf_text(&below));
+}
+
+/* Without the view's directory of static pods: the layers name theirs. */
+static struct lkg_value *read_served(const struct leaving *l)
+{
+        static const char field[] = "staticPodPath";
+        struct lkg_value *doc = read_view(l);
+
+        if (!doc)
+                return read_layers(l);
+        if (lkg_adopt_names_view(&l->record, doc))
+                (void)lkg_map_set(doc, field, strlen(field),
+                                  lkg_value_ref(lkg_map_get(read_layers(l), field)));
+        return doc;
 }
 
 /* ---- baking ---- */
@@ -157,13 +169,26 @@ static int undo(const struct leaving *l, bool dropin, size_t first, size_t end)
         return status;
 }
 
+/* Its next start reads what the layers name. Return: LKG_TOOL_OK: no kubelet reads the copies any more. */
+static int restart_kubelet(const struct leaving *l)
+{
+        if (!*l->look.root && !lkg_adopt_live(&l->look))
+                return lkg_tool_fail(
+                        l->tool, LKG_TOOL_FAILED,
+                        "the kubelet cannot be restarted without systemd, so the copies of the static "
+                        "pods stay; with --force, too");
+        return lkg_adopt_systemctl(&l->look, LKG_ADOPT_RESTART);
+}
+
 static int leave(const struct leaving *l)
 {
         size_t n = l->record.n_files, last = lkg_plan_find(&l->record, LKG_ADOPT_RECORD) + 1;
-        int status = undo(l, true, 0, n);
+        int status = undo(l, true, 0, n), pods = LKG_TOOL_DIFFERENT;
 
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_RELOAD);
+        if (status == LKG_TOOL_OK && lkg_plan_has_pods(&l->record))
+                status = pods = restart_kubelet(l);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_DISABLE);
         if (status != LKG_TOOL_OK && !l->tool->options.force)
@@ -171,6 +196,8 @@ static int leave(const struct leaving *l)
         status = undo(l, false, last, n);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_RELOAD);
+        if (status == LKG_TOOL_OK && pods == LKG_TOOL_OK)
+                lkg_adopt_clean_pods(&l->look, &l->record);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_clean(&l->look, &l->record);
         return status == LKG_TOOL_OK ? undo(l, false, 0, last) : status;
@@ -181,8 +208,11 @@ static int show(const struct leaving *l)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_buf_printf(&buf, "Adopted as a node of %s. In this order:\n", l->record.profile);
-        lkg_buf_puts(&buf, "    " LKG_ADOPT_KUBELET ": undone; systemctl daemon-reload\n"
-                           "    systemctl disable --now lkgfs.service\n");
+        lkg_buf_puts(&buf, "    " LKG_ADOPT_KUBELET ": undone; systemctl daemon-reload\n");
+        if (lkg_plan_has_pods(&l->record))
+                lkg_buf_puts(&buf,
+                             "    systemctl " LKG_ADOPT_RESTART ", which restarts each static pod once\n");
+        lkg_buf_puts(&buf, "    systemctl disable --now lkgfs.service\n");
         for (size_t i = l->record.n_files; i > 0; i--) {
                 const struct lkg_adopt_file *file = &l->record.files[i - 1];
 
@@ -215,7 +245,9 @@ static int abandon(struct leaving *l)
         if (status == LKG_TOOL_OK)
                 status = l->tool->options.adopt.dry_run ? show(l) : leave(l);
         if (status == LKG_TOOL_OK && !l->tool->options.adopt.dry_run)
-                lkg_tool_note(l->tool, "abandoned; when it suits: systemctl restart kubelet");
+                lkg_tool_note(l->tool, lkg_plan_has_pods(&l->record)
+                                               ? "abandoned"
+                                               : "abandoned; when it suits: systemctl restart kubelet");
         return status;
 }
 

@@ -9,14 +9,18 @@
  */
 #include "adopt.h"
 
+#include <poll.h>
+
 struct adoption {
         const struct lkg_tool *tool;
         struct lkg_adopt_node look;
         struct lkg_adopt_plan plan, old; /* old: of the record; without files if there is none */
         bool over;                       /* there is a record */
+        bool adds_pods;                  /* and what it lists stays as it is: only static pods are added */
+        struct lkg_strings pods;         /* their files */
 };
 
-/* Of an earlier adoption, and not of this one: it goes at the end. */
+/* Of an earlier adoption, and not of this one: it goes at the end, if it does not stay. */
 static bool is_stale(const struct lkg_adopt_file *file)
 {
         return !file->text && *file->sha256;
@@ -55,7 +59,8 @@ static void put_files(const struct adoption *a, struct lkg_buf *buf)
         for (size_t i = 0; i < a->plan.n_files; i++) {
                 const struct lkg_adopt_file *file = &a->plan.files[i];
 
-                if (strcmp(file->path, LKG_ADOPT_RECORD) == 0)
+                if (strcmp(file->path, LKG_ADOPT_RECORD) == 0 ||
+                    (a->adds_pods && lkg_plan_find(&a->old, file->path) < a->old.n_files))
                         continue;
                 if (is_stale(file))
                         lkg_buf_printf(buf, "Removed: %s\n", file->path);
@@ -69,6 +74,15 @@ static void put_files(const struct adoption *a, struct lkg_buf *buf)
                 while (lkg_tool_next_line(&at, &line, &size))
                         lkg_buf_printf(buf, "%s%.*s\n", size ? "    " : "", (int)size, line);
         }
+}
+
+static void put_pods(const struct adoption *a, struct lkg_buf *buf)
+{
+        if (a->pods.n_items > 0)
+                lkg_buf_puts(buf, "Static pods, each of which is restarted once when the kubelet is "
+                                  "restarted:\n");
+        for (size_t i = 0; i < a->pods.n_items; i++)
+                lkg_buf_printf(buf, "    %s\n", a->pods.items[i]);
 }
 
 /* ---- judging ---- */
@@ -95,7 +109,11 @@ static int show(const struct adoption *a, const char *diff)
 
         put_recognised(a, &buf);
         put_files(a, &buf);
-        lkg_buf_puts(&buf, *diff ? diff : "What the kubelet sees: no difference.\n");
+        put_pods(a, &buf);
+        lkg_buf_puts(&buf, *diff                                ? diff
+                           : a->tool->options.adopt.static_pods ? "What the kubelet sees: no difference but "
+                                                                  "in staticPodPath, which names the view.\n"
+                                                                : "What the kubelet sees: no difference.\n");
         return lkg_tool_print(&buf, *diff ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK);
 }
 
@@ -121,7 +139,7 @@ static void read_earlier(struct adoption *a)
 
         for (size_t i = 0; a->over && i < a->plan.n_files; i++) {
                 struct lkg_adopt_file *file = &a->plan.files[i];
-                int r = *file->sha256 ? lkg_root_read(a->look.rootfd, file->path, &file->earlier, &size) : 0;
+                int r = file->text ? lkg_root_read(a->look.rootfd, file->path, &file->earlier, &size) : 0;
 
                 if (r < 0 && r != -ENOENT)
                         lkg_tool_end(a->tool, LKG_TOOL_FAILED,
@@ -132,6 +150,12 @@ static void read_earlier(struct adoption *a)
 /* ---- doing ---- */
 
 #define RESTART "restart lkgfs.service"
+
+/* That lkgfs.service uses the new files. */
+static const char *again(const struct adoption *a)
+{
+        return a->adds_pods ? LKG_ADOPT_REREAD : RESTART;
+}
 
 /* Back to what was there, the last file first; the kubelet's drop-in is the last one. */
 static void go_back(const struct adoption *a, size_t n_made, bool started)
@@ -144,34 +168,50 @@ static void go_back(const struct adoption *a, size_t n_made, bool started)
 
                 if (file->earlier)
                         (void)lkg_adopt_make(&a->look, &old);
-                else if (!a->over || file->text)
+                else if (file->text || lkg_plan_find(&a->old, file->path) == a->old.n_files)
                         (void)lkg_adopt_unmake(&a->look, file, &kept);
         }
         if (started) {
                 (void)lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
-                (void)lkg_adopt_systemctl(&a->look, a->over ? RESTART : LKG_ADOPT_DISABLE);
+                (void)lkg_adopt_systemctl(&a->look, a->over ? again(a) : LKG_ADOPT_DISABLE);
         }
         lkg_tool_note(a->tool, "nothing has changed");
 }
 
-/* Started and ready means served; this looks at the file itself. */
-static int start_view(const struct adoption *a)
+/* What the kubelet will read must be there. */
+static const char *missing(const struct adoption *a)
 {
         const char *path = lkg_tool_format("%s/%s", a->plan.mount_point, a->plan.file);
+
+        for (size_t i = 0; access(path, R_OK) == 0; i++) {
+                if (i == a->pods.n_items)
+                        return NULL;
+                path = lkg_tool_format("%s/" LKG_ADOPT_PODS_DIR "/%s", a->plan.mount_point,
+                                       a->pods.items[i]);
+        }
+        return path;
+}
+
+/* Started and ready means served; this looks at the files themselves. */
+static int start_view(const struct adoption *a)
+{
+        const char *path;
         int status = lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
 
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&a->look, "enable --now lkgfs.service");
         if (status == LKG_TOOL_OK && a->over)
-                status = lkg_adopt_systemctl(&a->look, RESTART);
+                status = lkg_adopt_systemctl(&a->look, again(a));
         if (status != LKG_TOOL_OK || !lkg_adopt_live(&a->look))
                 return status;
-        return access(path, R_OK) == 0
-                       ? LKG_TOOL_OK
-                       : lkg_tool_fail(a->tool, LKG_TOOL_FAILED,
-                                       "lkgfs.service runs, but '%s': %s; is LKGFS_MOUNTPOINT set "
-                                       "in /etc/default/lkgfs?",
-                                       path, strerror(errno));
+        /* A lkgfsd that takes a view over is ready before its engine is, and one that reads its files again is ready all the time. */
+        for (unsigned tries = 0; (path = missing(a)) && tries < LKG_ADOPT_TRIES; tries++)
+                (void)poll(NULL, 0, 100);
+        return !path ? LKG_TOOL_OK
+                     : lkg_tool_fail(a->tool, LKG_TOOL_FAILED,
+                                     "lkgfs.service runs, but '%s': %s; is LKGFS_MOUNTPOINT set "
+                                     "in /etc/default/lkgfs?",
+                                     path, strerror(errno));
 }
 
 static int apply(struct adoption *a)
@@ -196,24 +236,59 @@ static int apply(struct adoption *a)
                 n_made = i + 1;
                 status = lkg_adopt_make(&a->look, file);
         }
+        if (status == LKG_TOOL_OK && !started) {
+                started = true;
+                status = start_view(a);
+        }
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
         if (status != LKG_TOOL_OK)
                 go_back(a, n_made, started);
-        for (size_t i = a->plan.n_files; status == LKG_TOOL_OK && i > 0; i--)
+        for (size_t i = a->plan.n_files; status == LKG_TOOL_OK && !a->adds_pods && i > 0; i--)
                 if (is_stale(&a->plan.files[i - 1]))
                         (void)lkg_adopt_unmake(&a->look, &a->plan.files[i - 1], &kept);
         return status;
 }
 
+static void make_plan(struct adoption *a)
+{
+        if (!a->adds_pods) {
+                lkg_plan_make(&a->look, &a->old, &a->plan);
+                if (a->over)
+                        carry_over(&a->plan, &a->old);
+        } else {
+                a->plan = a->old;
+                a->plan.files = NULL;
+                a->plan.n_files = 0;
+                carry_over(&a->plan, &a->old);
+                lkg_plan_add_pods(&a->look, &a->plan);
+        }
+        lkg_plan_add_record(&a->plan, NULL);
+        if (a->tool->options.adopt.static_pods)
+                lkg_adopt_pods(&a->look, &a->plan, &a->pods);
+}
+
+static void say_adopted(const struct adoption *a)
+{
+        lkg_tool_note(a->tool, "adopted (%s); when it suits: systemctl restart kubelet", a->plan.profile);
+        if (a->pods.n_items > 0)
+                lkg_tool_note(
+                        a->tool,
+                        "that restarts each static pod once (%s); of several control-plane nodes do one "
+                        "after the other",
+                        lkg_tool_join(&a->pods));
+}
+
 static int adopt(struct adoption *a)
 {
-        const char *diff;
+        const struct lkg_tool_options_of_adopt *options = &a->tool->options.adopt;
+        const char *diff = "";
         int status;
 
         lkg_adopt_root(a->tool, &a->look);
         a->over = lkg_adopt_record_find(&a->look, &a->old);
-        if (a->over && !a->tool->options.adopt.over && !a->tool->options.adopt.dry_run)
+        a->adds_pods = a->over && options->static_pods && !options->over && !lkg_plan_has_pods(&a->old);
+        if (a->over && !options->over && !options->dry_run && !a->adds_pods)
                 return lkg_tool_fail(a->tool, LKG_TOOL_DIFFERENT,
                                      "this node was adopted before ('%s" LKG_ADOPT_RECORD
                                      "'); --over writes its files again, `lkgfs abandon` goes back",
@@ -221,14 +296,12 @@ static int adopt(struct adoption *a)
         status = lkg_adopt_look(&a->look);
         if (status != LKG_TOOL_OK)
                 return status;
-        lkg_plan_make(&a->look, &a->old, &a->plan);
-        if (a->over)
-                carry_over(&a->plan, &a->old);
-        lkg_plan_add_record(&a->plan, NULL);
-        status = compare(a, &diff);
+        make_plan(a);
+        if (!a->adds_pods)
+                status = compare(a, &diff);
         if (status != LKG_TOOL_OK)
                 return status;
-        if (a->tool->options.adopt.dry_run)
+        if (options->dry_run)
                 return show(a, diff);
         if (*diff && !a->tool->options.force) {
                 (void)lkg_tool_print_text(diff, LKG_TOOL_DIFFERENT);
@@ -239,8 +312,7 @@ static int adopt(struct adoption *a)
         }
         status = apply(a);
         if (status == LKG_TOOL_OK)
-                lkg_tool_note(a->tool, "adopted (%s); when it suits: systemctl restart kubelet",
-                              a->plan.profile);
+                say_adopted(a);
         return status;
 }
 

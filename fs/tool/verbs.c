@@ -45,7 +45,7 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
           0, 0, 0, lkg_verb_adopt, .on_one_line = true },
         { "abandon", "", "go back to before `adopt`", "lkgfs abandon --dry-run", LKG_OPT_ROOT, 0, 0, 0,
           lkg_verb_abandon },
-        { "edit", "[NAME]", "edit a drop-in or a manifest; it is judged before it is saved",
+        { "edit", "[NAME]", "edit a drop-in or a manifest, judged before it is saved",
           "lkgfs edit 50-local.conf", LKG_OPT_NODE | LKG_OPT_EDIT, 0, 1, 0, lkg_verb_edit,
           .only_named = true },
         { "status", "", "one screen, worst problem first", "lkgfs status --component kubelet",

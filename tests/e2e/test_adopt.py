@@ -9,6 +9,7 @@ import stat
 import pytest
 
 import lkgfs_testlib as lib
+from test_static_pods import pod
 
 GOOD, DIFFERENT, FAILED = 0, 1, 2
 TREES = pathlib.Path(__file__).resolve().parent / "adopt"
@@ -156,3 +157,105 @@ def test_an_edited_file_is_kept(node):
     config.write_text(config.read_text() + "historyLimit: 4\n")
     assert tool(root, "abandon")[0] == GOOD
     assert "historyLimit" in (root / "etc/lkgfs/config.yaml.after-lkgfs").read_text() and not config.exists()
+
+
+# Static pods. Rule: docs/specification.md 2.17.
+
+PODS = "etc/lkgfs/config.d/50-static-pods.conf"
+
+
+@pytest.fixture
+def control_plane(node):
+    root = node("kubeadm")
+    for name in ("etcd", "kube-apiserver"):
+        (root / f"etc/kubernetes/manifests/{name}.yaml").write_text(pod(name))
+    return root
+
+
+def test_static_pods_are_adopted_with_the_node(control_plane):
+    before = everything(control_plane)
+    code, out, err = tool(control_plane, "adopt", "--static-pods", "--dry-run")
+    assert code == GOOD and "when the kubelet is restarted:\n    etcd.yaml\n    kube-apiserver.yaml\n" in out, err
+    assert "no difference but in staticPodPath" in out and everything(control_plane) == before
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == GOOD and "restarts each static pod once (etcd.yaml, kube-apiserver.yaml)" in err
+    assert err.index("enable --now lkgfs.service") < err.index("systemctl restart kubelet"), "the view is there first; the kubelet waits for people"
+    assert "not run, systemd does not run here: systemctl restart kubelet" not in err
+    merged = lib.run(lib.LKGFS, "check", "--node-config", control_plane / "etc/lkgfs/config.yaml", "-c", "static-pods", "-m", control_plane / "etc/kubernetes")
+    assert merged.stdout.startswith(b"static-pods: valid, 2 "), (merged.stdout, merged.stderr)
+    assert tool(control_plane, "adopt", "--over")[0] == GOOD and (control_plane / PODS).exists(), "they stay adopted"
+    code, _, err = tool(control_plane, "abandon")
+    assert code == GOOD and err.index("try-restart kubelet") < err.index("disable --now lkgfs"), "before the copies are the only ones, and go"
+    assert everything(control_plane) == before
+
+
+def test_static_pods_are_adopted_later(control_plane):
+    assert tool(control_plane, "adopt")[0] == GOOD
+    config = control_plane / "etc/lkgfs/config.yaml"
+    config.write_text(config.read_text() + "historyLimit: 4\n")
+    own = control_plane / "etc/kubernetes/kubelet.conf.d/50-x.conf"
+    own.write_text(lib.HEADER + "maxPods: 7\n")
+    before = everything(control_plane)
+    code, out, _ = tool(control_plane, "adopt", "--static-pods", "--dry-run")
+    assert code == GOOD and f"File: /{PODS}\n" in out and "File: /etc/lkgfs/config.yaml" not in out
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == GOOD and "reload lkgfs.service" in err and "restart lkgfs.service" not in err, err
+    now = everything(control_plane)
+    assert now.keys() - before.keys() == {PODS, os.path.dirname(PODS)}
+    assert {name for name in before if before[name] != now[name]} == {"etc/lkgfs/adopted.json"}, "what was configured since stays"
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == DIFFERENT and "adopted before" in err
+    own.unlink()
+    assert tool(control_plane, "abandon")[0] == GOOD
+
+
+@pytest.mark.parametrize("name, text, said", [
+    ("etcd.yaml", "kind: Pod\nmetadata: {name: x", "etcd.yaml:2:"),
+    ("a.yaml", pod("etcd"), "[LKG2042]"),
+    ("etcd.yaml.bak", pod("etcd"), "[LKG2043]"),
+    ("x y.yaml", pod("x"), "[LKG2041]"),
+], ids=["broken", "twice", "copy", "name"])
+def test_no_pod_is_lost_by_adopting(control_plane, name, text, said):
+    (control_plane / "etc/kubernetes/manifests" / name).write_text(text)
+    before = everything(control_plane)
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == DIFFERENT and said in err and "not served would be: " in err, err
+    assert everything(control_plane) == before
+
+
+def test_a_directory_of_its_own_is_configured(control_plane):
+    base = control_plane / "var/lib/kubelet/config.yaml"
+    base.write_text(base.read_text().replace("/etc/kubernetes/manifests", "/etc/kubernetes/pods.d/"))
+    (control_plane / "etc/kubernetes/manifests").rename(control_plane / "etc/kubernetes/pods.d")
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == GOOD and "(etcd.yaml, kube-apiserver.yaml)" in err, err
+    assert (control_plane / PODS).read_text().endswith("  source: pods.d\n")
+
+
+def test_a_view_beside_its_source_has_no_static_pods(node):
+    """When lkgfs is stopped there are no copies where the kubelet would look."""
+    root = node("kubespray")
+    before = everything(root)
+    code, _, err = tool(root, "adopt", "--static-pods")
+    assert code == DIFFERENT and "mounted beside" in err
+    assert everything(root) == before
+
+
+def test_a_directory_in_the_way_is_refused(control_plane):
+    """Copies of the manifests would have no place in it, for the day without lkgfs."""
+    (control_plane / "etc/kubernetes/static-pods").mkdir()
+    before = everything(control_plane)
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == DIFFERENT and "is in the way" in err
+    assert everything(control_plane) == before
+
+
+def test_a_failure_to_add_static_pods_undoes_it(control_plane):
+    assert tool(control_plane, "adopt")[0] == GOOD
+    (control_plane / PODS).parent.symlink_to("nowhere")  # the record is written before this is noticed
+    before = everything(control_plane)
+    code, _, err = tool(control_plane, "adopt", "--static-pods")
+    assert code == FAILED and "nothing has changed" in err, err
+    assert everything(control_plane) == before
+    (control_plane / PODS).parent.unlink()
+    assert tool(control_plane, "adopt", "--static-pods")[0] == GOOD

@@ -314,3 +314,17 @@ def test_paths_in_the_view_are_those_of_the_source(over):
         mount.write("manifests/etcd.yaml", text, 0o600)
         line, = findings(mount).splitlines()
         assert "--key-file" in line and "does not exist" in line
+
+
+def test_without_the_component_its_copies_are_there_at_once(pods):
+    """Who reads the directory while it is taken away finds every pod: there is no moment without them."""
+    pods.wait_for(lambda: sorted(os.listdir(pods.behind("static-pods"))) == sorted(MANIFESTS), "copies")
+    view, end = os.stat(pods.path("static-pods")).st_ino, lib.deadline()
+    before = os.open(pods.path("static-pods"), os.O_RDONLY | os.O_DIRECTORY)
+    pods.write_config(components=[{"name": "kubelet"}])
+    pods.process.send_signal(signal.SIGHUP)
+    while os.stat(pods.path("static-pods")).st_ino == view:
+        assert sorted(os.listdir(pods.path("static-pods"))) == sorted(MANIFESTS) and lib.time.monotonic() < end
+    assert served(pods) == MANIFESTS
+    assert sorted(os.listdir(before)) == sorted(MANIFESTS), "who had opened it before reads their names"
+    os.close(before)

@@ -18,6 +18,9 @@ PLACEHOLDERS = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
     (r"\b[0-9a-f]{12,64}\b", "<sha256>"),
     (r"\(\d+ s ago\)", "(<n> s ago)"),
+    (r"\bgeneration \d+", "generation <n>"),
+    # what is said of a trial meanwhile
+    (r"^(?:lkgfs edit: \S+: on trial.*\n)+", "<on trial>\n"),
     (r"^bash: line \d+: ", "bash: "),
 )
 
