@@ -28,8 +28,14 @@ static const struct lkg_value *good_text(const struct lkg_component *c, const st
         return is_good ? pod->text : lkg_pods_text(good, pod->file);
 }
 
+/* Many editors move a file away and write a new one: until then, the text of a file that is gone stays good. */
+static uint64_t settled_at(const struct lkg_component *c)
+{
+        return lkg_after(c->pods->since_ns, c->config->pods.settle_ns);
+}
+
 /* The set of those that are good, with the earlier documents of the others. NULL: that is what is stored. */
-static struct lkg_value *make_good(const struct lkg_component *c)
+static struct lkg_value *make_good(const struct lkg_component *c, uint64_t now_ns)
 {
         const struct lkg_value *good = lkg_pods_good(c);
         struct lkg_value *texts = lkg_value_new_map(NULL, 0, 0);
@@ -42,15 +48,18 @@ static struct lkg_value *make_good(const struct lkg_component *c)
                         (void)lkg_map_set(texts, pod->file, strlen(pod->file),
                                           lkg_value_ref((struct lkg_value *)text));
         }
+        for (struct lkg_member m = { 0 }; good && now_ns < settled_at(c) && lkg_value_next(good, &m);)
+                if (!lkg_pods_text(c->pods->texts, m.key.data))
+                        (void)lkg_map_set(texts, m.key.data, m.key.size, lkg_value_ref(m.value));
         if (good && lkg_value_equal(texts, good))
                 texts = lkg_value_unref(texts);
         return texts ? lkg_pods_set_of(texts) : NULL;
 }
 
 /* What is good now is stored before anybody relies on it. */
-static int save_good(struct lkg_component *c, struct lkg_error *err)
+static int save_good(struct lkg_component *c, uint64_t now_ns, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *set = make_good(c);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *set = make_good(c, now_ns);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_dynamic *d = c->dynamic;
         struct lkg_pointers next = d->pointers;
@@ -240,7 +249,7 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lk
                         pass(&telling, pod);
         }
         if (r >= 0 && !publishing) /* a writer waits, and nobody relies on it yet */
-                r = save_good(c, &err);
+                r = save_good(c, now_ns, &err);
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot save what became of a trial: %s", err.message);
         c->due.trial_failed_ns = r < 0 ? now_ns : 0;
@@ -250,11 +259,13 @@ uint64_t lkg_pods_deadline(const struct lkg_component *c)
 {
         const struct lkg_pod_rules rules = lkg_pods_rules(c);
         LKG_CLEANUP(lkg_freep) bool *decided = NULL;
-        uint64_t due;
+        uint64_t now_ns = lkg_boottime_ns(), due;
 
         if (c->due.trial_failed_ns)
                 return c->due.trial_failed_ns + 5 * LKG_NSEC_PER_SEC;
-        due = decide(c->pods, &rules, lkg_boottime_ns(), &decided);
+        due = decide(c->pods, &rules, now_ns, &decided);
+        if (now_ns < settled_at(c))
+                due = lkg_earlier(due, settled_at(c));
         for (size_t i = 0; i < c->pods->n_items; i++)
                 due = lkg_earlier(due,
                                   lkg_pod_due(&c->pods->items[i].trial, &c->pods->items[i].facts, &rules));

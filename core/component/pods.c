@@ -180,13 +180,14 @@ static void say_bad(const struct set_making *m, const struct lkg_layer_info *inf
 static void choose(struct set_making *m, const struct lkg_layer_info *info)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *text = NULL;
-        const struct lkg_value *good = lkg_pods_text(m->by->good, info->name);
+        const struct lkg_value *good = lkg_pods_text(m->by->good, info->name),
+                               *served = lkg_pods_text(m->by->served, info->name);
         const struct lkg_bad *mark;
         const char *data;
         size_t size;
 
         if (!is_fit(m, info)) {
-                put_earlier(m, info->name, lkg_pods_text(m->by->served, info->name), "served before");
+                put_earlier(m, info->name, served ? served : good, "served before");
                 return;
         }
         mark = mark_of(m->by->bad, info->name, lkg_layer_info_sha256(info));
@@ -322,6 +323,7 @@ void lkg_pods_follow(struct lkg_component *c)
         if (pods->of == (c->active ? c->active->number : 0))
                 return;
         pods->of = c->active ? c->active->number : 0;
+        pods->since_ns = lkg_boottime_ns();
         pods->texts = lkg_value_unref(pods->texts);
         if (lkg_component_serves_candidate(c) && c->candidate->texts)
                 pods->texts = lkg_value_ref(lkg_pods_texts(c->candidate->texts));

@@ -155,7 +155,7 @@ struct lkg_pod {
 struct lkg_pods {
         struct lkg_pod *items; /* of generation @of, in byte order of their names */
         size_t n_items;
-        uint64_t of;
+        uint64_t of, since_ns;   /* since_ns: when that was seen first */
         struct lkg_value *texts; /* of the same; NULL = nothing is served */
         struct lkg_value *good;  /* the texts of the last good set; NULL = none */
         char good_sha256[LKG_SHA256_HEX];

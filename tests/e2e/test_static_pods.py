@@ -97,6 +97,27 @@ def test_a_change_is_served_when_close_returns(pods):
     assert "new.yaml" not in served(pods)
 
 
+def save_as_vi_does(path, text):
+    os.rename(path, path + "~")
+    lib.write_file(path, text, 0o600)
+    os.unlink(path + "~")
+
+
+def test_a_mistake_saved_by_an_editor_that_moves_the_file_away(pods):
+    save_as_vi_does(pods.path("manifests/etcd.yaml"), "kind: Pod\n  broken: [\n")
+    assert served(pods) == MANIFESTS and "[LKG1001]" in findings(pods)
+    os.unlink(pods.path("manifests/etcd.yaml"))
+    assert set(served(pods)) == {"kube-apiserver.yaml"}, "who removes a file means it"
+
+
+def test_a_pod_that_is_gone_comes_back_only_soon():
+    with mounted(components=[COMPONENTS[0], {**COMPONENTS[1], "trial": {"settle": "100ms"}}]) as mount:
+        os.unlink(mount.path("manifests/etcd.yaml"))
+        mount.wait_for(lambda: os.listdir(mount.path("lkg/static-pods")) == ["kube-apiserver.yaml"], "it is settled", component="static-pods")
+        mount.write("manifests/etcd.yaml", "kind: Pod\n  broken: [\n", 0o600)
+        assert set(served(mount)) == {"kube-apiserver.yaml"}
+
+
 def test_an_open_file_is_one_generation(pods):
     with open(pods.path("static-pods", "etcd.yaml"), encoding="utf-8") as file:
         first = file.read(10)

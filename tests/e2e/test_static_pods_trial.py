@@ -14,7 +14,7 @@ import pytest
 
 import lkgfs_grpc as grpc
 import lkgfs_testlib as lib
-from test_static_pods import MANIFESTS, findings, pod, served, tree
+from test_static_pods import MANIFESTS, findings, pod, save_as_vi_does, served, tree
 
 COMPONENT = {"name": "static-pods", "kind": "StaticPods",
              "trial": {"duration": "6s", "settle": "1s", "health": {"stableFor": "1s"}}}
@@ -149,6 +149,15 @@ def test_a_dead_end_is_said(endpoint):
         wait(mount, "etcd.yaml", "dead end")
         assert "etcd:1" in served(mount)["etcd.yaml"]
         assert "last-known-good also failed: etcd.yaml" in mount.status("condition", "static-pods")
+
+
+def test_an_editor_that_moves_the_file_away(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        save_as_vi_does(mount.path("manifests/etcd.yaml"), with_probe("etcd", "etcd:2", endpoint.port))
+        assert "etcd:2" in served(mount)["etcd.yaml"]
+        wait(mount, "etcd.yaml", "back")
+        assert "etcd:1" in served(mount)["etcd.yaml"]
 
 
 def test_a_new_pod_that_fails_has_nothing_to_go_back_to(endpoint):
