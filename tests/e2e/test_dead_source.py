@@ -79,6 +79,7 @@ def lock_the_root(waiters, options, kind):
         late = [waiters(*calls[kind], uid=0)]
         is_held(mount, 1)
         if kind == "make":  # a writer that waits for the lock keeps new readers out, for as long again
+            mount.wait_for(fs.waiting, "the first one has the lock")
             late.append(waiters(os.mkdir, mount.path("another"), uid=0))
         view = waiters(os.stat, mount.path("history"), uid=0)
         yield

@@ -124,11 +124,10 @@ def test_who_asks_is_nobody_and_has_no_view(engine):
     engine.runs.say(LIST, grpc.hang())
     engine.ask()
     engine.runs.wait_asked(LIST)
-    pid = next(int(pid) for pid in os.listdir("/proc") if pid.isdigit() and
-               b"--containers" in lib.read_file(f"/proc/{pid}/cmdline").split(b"\0") and engine.socket.encode() in
-               lib.read_file(f"/proc/{pid}/cmdline"))
+    pid, = [pid for pid in lib.processes_naming(engine.socket) if lib.names(pid, "--containers")]
     status = dict(line.split(":\t", 1) for line in lib.read_file(f"/proc/{pid}/status").decode().splitlines() if ":\t" in line)
     assert status["Uid"].split() == ["65534"] * 4 and int(status["CapEff"], 16) == 0 and status["Seccomp"] == "2"
-    assert " fuse" not in lib.read_file(f"/proc/{pid}/mountinfo").decode()
+    mounts = [line for line in lib.read_file(f"/proc/{pid}/mountinfo").decode().splitlines() if engine.mount.root in line]
+    assert mounts and not any(" - fuse" in line for line in mounts)
     engine.mount.kill_supervisor()
     engine.mount.wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "its end with lkgfsd")
