@@ -5,8 +5,8 @@
  *
  * Source of the defaults: pkg/apis/core/v1/defaults.go (SetDefaults_Probe), pkg/kubelet/prober/prober.go.
  */
-#include <lkg/documents.h>
 #include <lkg/probes.h>
+#include <lkg/tree.h>
 
 #define PROBES_MAX   64u /* of a pod */
 #define FAILURES_MAX 3u  /* of a startup probe, which may have many more before the pod is there */
@@ -42,73 +42,73 @@ struct lkg_pod_checks {
 
 /* ---- what a manifest asks for ---- */
 
-static const char *text_in(const struct lkg_value *map, const char *name, const char *otherwise)
+/* A text, or a number as it is written; @otherwise if there is none. */
+static const char *text_in(const struct lkg_value *object, const char *path, const char *otherwise)
 {
-        const struct lkg_value *value = lkg_map_get(map, name);
+        const struct lkg_value *value = lkg_object_get(object, path);
         bool is_text = value && (lkg_value_type(value) == LKG_STRING || lkg_value_type(value) == LKG_NUMBER);
         const char *text = is_text ? lkg_value_text(value, NULL) : "";
 
         return *text ? text : otherwise;
 }
 
-static unsigned number_in(const struct lkg_value *map, const char *name, unsigned otherwise)
+static unsigned number_in(const struct lkg_value *object, const char *path, unsigned otherwise)
 {
-        uint64_t n;
-        const char *rest = lkg_digits(text_in(map, name, ""), &n);
+        int64_t n = lkg_object_int(object, path);
 
-        return rest && !*rest && n > 0 && n <= 86400 ? (unsigned)n : otherwise;
+        return n > 0 && n <= 86400 ? (unsigned)n : otherwise;
 }
 
 /* A name stands for a port of the container. */
 static const char *port_of(const struct lkg_value *container, const struct lkg_value *handler)
 {
         const char *port = text_in(handler, "port", "");
-        const struct lkg_value *ports = lkg_map_get(container, "ports");
 
-        if (strspn(port, "0123456789") == strlen(port) || !ports)
+        if (strspn(port, "0123456789") == strlen(port))
                 return port;
-        for (struct lkg_member m = { 0 }; lkg_value_next(ports, &m);)
-                if (lkg_value_type(m.value) == LKG_MAP && strcmp(text_in(m.value, "name", ""), port) == 0)
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_object_get(container, "ports"), &m);)
+                if (lkg_span_is(lkg_object_text(m.value, "name"), port))
                         return text_in(m.value, "containerPort", "");
         return "";
 }
 
-static void add_headers(struct question *q, const struct lkg_value *http)
+static void add_headers(struct question *q, const struct lkg_value *probe)
 {
-        const struct lkg_value *headers = lkg_map_get(http, "httpHeaders");
+        const struct lkg_value *headers = lkg_object_get(probe, "httpGet.httpHeaders");
 
-        for (struct lkg_member m = { 0 }; headers && lkg_value_next(headers, &m);) {
-                LKG_CLEANUP(lkg_freep) char *text = NULL;
+        for (struct lkg_member m = { 0 }; lkg_value_next(headers, &m);) {
+                LKG_CLEANUP(lkg_freep)
+                char *text =
+                        lkg_format("%s: %s", text_in(m.value, "name", ""), text_in(m.value, "value", ""));
 
-                if (lkg_value_type(m.value) != LKG_MAP)
-                        continue;
-                text = lkg_format("%s: %s", text_in(m.value, "name", ""), text_in(m.value, "value", ""));
                 lkg_need(lkg_strings_add(&q->headers, text, strlen(text)));
         }
 }
 
 /* Return: the URL of what @probe asks; NULL: it executes a program, or it cannot be asked. */
-static char *url_of(const struct lkg_value *container, const struct lkg_value *probe, const char *ip,
-                    const struct lkg_value **ret_http)
+static char *url_of(const struct lkg_value *container, const struct lkg_value *probe, const char *ip)
 {
-        const struct lkg_value *http = lkg_map_get_map(probe, "httpGet"),
-                               *tcp = lkg_map_get_map(probe, "tcpSocket");
-        const struct lkg_value *grpc = lkg_map_get_map(probe, "grpc"), *handler = http  ? http
-                                                                                  : tcp ? tcp
-                                                                                        : grpc;
-        const char *host = handler && !grpc ? text_in(handler, "host", ip) : ip, *port, *path;
-        bool six = strchr(host, ':') != NULL;
+        static const char *const kinds[][2] = { { "httpGet", "http" },
+                                                { "tcpSocket", "tcp" },
+                                                { "grpc", "grpc" } };
+        const struct lkg_value *handler = NULL;
+        const char *scheme = "", *host, *port, *path;
+        bool six;
 
-        *ret_http = http;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds) && !handler; i++) {
+                handler = lkg_object_get(probe, kinds[i][0]);
+                scheme = kinds[i][1];
+        }
+        host = text_in(handler, "host", ip); /* grpc has none */
         port = handler ? port_of(container, handler) : "";
         if (!*host || !*port)
                 return NULL;
-        path = http ? text_in(http, "path", "/") : grpc ? text_in(grpc, "service", "") : "";
-        return lkg_format("%s://%s%s%s:%s%s%s",
-                          !http ? (tcp ? "tcp" : "grpc")
-                          : strcasecmp(text_in(http, "scheme", "HTTP"), "HTTPS") == 0 ? "https"
-                                                                                      : "http",
-                          six ? "[" : "", host, six ? "]" : "", port, tcp || *path == '/' ? "" : "/", path);
+        if (strcmp(scheme, "http") == 0 && strcasecmp(text_in(handler, "scheme", ""), "HTTPS") == 0)
+                scheme = "https";
+        path = text_in(handler, strcmp(scheme, "grpc") == 0 ? "service" : "path", "");
+        six = strchr(host, ':') != NULL;
+        return lkg_format("%s://%s%s%s:%s%s%s", scheme, six ? "[" : "", host, six ? "]" : "", port,
+                          strcmp(scheme, "tcp") == 0 || *path == '/' ? "" : "/", path);
 }
 
 static bool is_asked(const struct asked *pod, const struct question *q)
@@ -130,16 +130,15 @@ static void question_deinit(struct question *q)
 
 static void add_probe(struct asked *pod, const struct lkg_value *container, const char *name)
 {
-        const struct lkg_value *probe = lkg_map_get_map(container, name), *http;
+        const struct lkg_value *probe = lkg_object_get(container, name);
         struct question q = { 0 };
 
-        q.url = probe && pod->n < PROBES_MAX ? url_of(container, probe, pod->ip, &http) : NULL;
+        q.url = probe && pod->n < PROBES_MAX ? url_of(container, probe, pod->ip) : NULL;
         if (!q.url) {
-                pod->has_others = pod->has_others || (probe && !*pod->ip && !lkg_map_get_map(probe, "exec"));
+                pod->has_others = pod->has_others || (probe && !*pod->ip && !lkg_object_has(probe, "exec"));
                 return;
         }
-        if (http)
-                add_headers(&q, http);
+        add_headers(&q, probe);
         q.what = lkg_format("%s: %s", text_in(container, "name", ""), name);
         q.interval_ns = number_in(probe, "periodSeconds", 10) * LKG_NSEC_PER_SEC;
         q.timeout_ns = number_in(probe, "timeoutSeconds", 1) * LKG_NSEC_PER_SEC;
@@ -156,18 +155,13 @@ static void add_probe(struct asked *pod, const struct lkg_value *container, cons
 /* Of init containers only those that stay have probes. */
 static void add_probes(struct asked *pod, const struct lkg_value *doc)
 {
-        static const char *const lists[] = { "containers", "initContainers" };
+        static const char *const lists[] = { "spec.containers", "spec.initContainers" };
         static const char *const names[] = { "startupProbe", "readinessProbe", "livenessProbe" };
-        const struct lkg_value *spec = lkg_map_get_map(doc, "spec");
 
-        for (size_t i = 0; spec && i < LKG_ARRAY_SIZE(lists); i++) {
-                const struct lkg_value *list = lkg_map_get(spec, lists[i]);
-
-                for (struct lkg_member m = { 0 }; list && lkg_value_next(list, &m);)
-                        for (size_t k = 0; lkg_value_type(m.value) == LKG_MAP && k < LKG_ARRAY_SIZE(names);
-                             k++)
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(lists); i++)
+                for (struct lkg_member m = { 0 }; lkg_value_next(lkg_object_get(doc, lists[i]), &m);)
+                        for (size_t k = 0; k < LKG_ARRAY_SIZE(names); k++)
                                 add_probe(pod, m.value, names[k]);
-        }
 }
 
 /* ---- what the container runtime says ---- */
@@ -195,14 +189,6 @@ static void look_up(const struct lkg_containers *containers, const struct lkg_va
                 if (container->sandbox_ns >= since_ns && container->restarts > *ret_restarts)
                         *ret_restarts = (unsigned)lkg_earlier(container->restarts, UINT_MAX);
         }
-}
-
-static bool is_on_host(const struct lkg_value *doc)
-{
-        const struct lkg_value *spec = lkg_map_get_map(doc, "spec");
-        const struct lkg_value *host = spec ? lkg_map_get(spec, "hostNetwork") : NULL;
-
-        return host && lkg_value_type(host) == LKG_BOOL && lkg_value_bool(host);
 }
 
 /* ---- asking ---- */
@@ -293,7 +279,7 @@ static void check(struct lkg_pod_checks *checks, struct lkg_pod *pod, const stru
         char ip[46];
 
         look_up(&runtime->containers, pod->doc, node, since, ip, &pod->facts.restarts);
-        if (is_on_host(pod->doc))
+        if (lkg_object_bool(pod->doc, "spec.hostNetwork"))
                 (void)strcpy(ip, LOOPBACK);
         asked = find(checks, pod, ip);
         if (asked->n == 0) {

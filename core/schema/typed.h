@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <lkg/tree.h>
 #include "tree.h"
 
 enum lkg_typed_flags {
@@ -73,20 +74,11 @@ struct lkg_value *lkg_typed_rebuild(const struct lkg_schema_node *node, const st
 
 /* ---- typed-object.c: reading and changing a typed document ---- */
 
-/* Missing values are returned as zero. @path is dotted, without lists. */
-const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path);
-bool lkg_object_has(const struct lkg_value *object, const char *path);
-bool lkg_object_bool(const struct lkg_value *object, const char *path);
-int64_t lkg_object_int(const struct lkg_value *object, const char *path);
 double lkg_object_float(const struct lkg_value *object, const char *path);
-struct lkg_span lkg_object_text(const struct lkg_value *object, const char *path); /* borrowed */
-int64_t lkg_value_int(const struct lkg_value *value);                              /* NULL = 0 */
 int64_t lkg_value_duration(const struct lkg_value *value); /* ns; of a flush value too */
 #define LKG_SHOWN_MAX (5 * 64 + 8)
 /** lkg_value_shown() - a scalar for a message. Return: @buf or a constant; NULL: it is a list or map. */
 const char *lkg_value_shown(const struct lkg_value *value, char buf[static LKG_SHOWN_MAX]);
-/** lkg_text_of() - return the text of a string, including NUL bytes; else empty. Borrowed. */
-struct lkg_span lkg_text_of(const struct lkg_value *value);
 
 enum lkg_unread_extent {
         LKG_UNREAD_ITSELF, /* it, or something around it */

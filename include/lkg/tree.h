@@ -75,6 +75,15 @@ enum lkg_config_code {
 struct lkg_value *lkg_map_find(const struct lkg_value *map, struct lkg_span key); /* lkg_map_get() */
 /** lkg_value_over() - a copy of @value (with shared members) that shadows @shadowed. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
+/* schema's typed-object.c: reading objects. Missing values are returned as zero. @path is dotted, without lists. */
+const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path);
+bool lkg_object_has(const struct lkg_value *object, const char *path);
+bool lkg_object_bool(const struct lkg_value *object, const char *path);
+int64_t lkg_object_int(const struct lkg_value *object, const char *path);
+struct lkg_span lkg_object_text(const struct lkg_value *object, const char *path); /* borrowed */
+int64_t lkg_value_int(const struct lkg_value *value);                              /* NULL = 0 */
+/** lkg_text_of() - return the text of a string, including NUL bytes; else empty. Borrowed. */
+struct lkg_span lkg_text_of(const struct lkg_value *value);
 /**
  * lkg_value_rewrite() - @value with other members; what does not change is shared.
  * @fn: the new value of a member, one reference, which may be the same; NULL = it is left out
