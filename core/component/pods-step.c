@@ -28,7 +28,7 @@ static const struct lkg_value *good_text(const struct lkg_component *c, const st
         return is_good ? pod->text : lkg_pods_text(good, pod->file);
 }
 
-/* Many editors move a file away and write a new one: until then, the text of a file that is gone stays good. */
+/* Some programs remove a file before they write it: until then, the text of a file that is gone stays good. */
 static uint64_t settled_at(const struct lkg_component *c)
 {
         return lkg_after(c->pods->since_ns, c->config->pods.settle_ns);

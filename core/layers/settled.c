@@ -89,7 +89,7 @@ static bool is_hidden(const char *path)
  * alone does not make a changed file count: the file must stay the same for LKG_RECENT_NS. On a busy machine
  * the inotify event may come much later, so an empty file counts after two seconds (LKG_UNSETTLED_NS), even
  * if its writer has closed it: a layer is never empty, but a truncated file is. The same delay applies to a
- * hidden file, whose name is probably a temporary one.
+ * hidden file, whose name is probably a temporary one, and to a file that is gone, unless somebody says that they removed it.
  *
  * When a file server dies, all its files are closed, even half-written ones. Then a file counts only if the
  * next file server reports it as complete, or if it stays the same for LKG_UNSETTLED_NS. At the start there
@@ -99,13 +99,14 @@ static bool just_written(struct lkg_settled *s, const char *path)
 {
         uint64_t now = lkg_boottime_ns(), age;
         bool lost = s->lost_ns != 0 && now - s->lost_ns < LKG_UNSETTLED_NS;
-        bool slow, closed = is_vouched(s, path);
-        struct stat st;
+        bool slow, gone, closed = is_vouched(s, path);
+        struct stat st = { 0 };
 
-        if (s->vouched_all || stat(path, &st) < 0)
+        if (s->vouched_all)
                 return false;
+        gone = stat(path, &st) < 0;
         slow = st.st_size == 0 || is_hidden(path);
-        if (closed && !slow)
+        if (closed && (gone || !slow))
                 return false;
         if (!s->started) {
                 age = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;

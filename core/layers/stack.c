@@ -407,6 +407,31 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
         return r;
 }
 
+/*
+ * kubeadm and many editors move a manifest away, and then another one to its name: until it is certain that a file is gone, what was
+ * there counts.
+ */
+static void keep_missing(struct collect *c)
+{
+        struct lkg_stack *stack = c->stack;
+        const struct lkg_layers *before = &stack->found.layers;
+        size_t n = c->found.layers.n;
+
+        for (size_t i = 0; stack->unsettled && i < before->n; i++) {
+                struct lkg_layer *layer = before->items[i];
+                bool found = false;
+
+                for (size_t k = 0; k < n && !found; k++)
+                        found = strcmp(c->found.layers.items[k]->path, layer->path) == 0;
+                if (found || !stack->unsettled(layer->path, stack->unsettled_userdata))
+                        continue;
+                accept_layer(c, lkg_layer_ref(layer));
+                stack->complete = false;
+        }
+        if (c->found.layers.n > n)
+                qsort(c->found.layers.items, c->found.layers.n, sizeof(struct lkg_layer *), compare_paths);
+}
+
 /* A component whose --config is missing does not start; with only defaults it would be open to everyone. */
 static void miss_base(struct collect *c)
 {
@@ -450,6 +475,8 @@ static int collect_once(struct collect *c)
         if (r == 0 && *config->dropin_dir)
                 r = take_tree(c, config->manifests ? LKG_LAYER_MANIFEST : LKG_LAYER_DROPIN,
                               config->dropin_dir, config->dropin_dir_required);
+        if (r == 0 && config->manifests)
+                keep_missing(c);
         if (r == 0 && *config->instance)
                 take_instance(c);
         if (r == 0)

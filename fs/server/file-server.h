@@ -478,8 +478,8 @@ int lkg_source_getattr(fuse_req_t req, struct lkg_node *node);
 int lkg_source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
                        struct fuse_file_info *fi);
 int lkg_source_readlink(fuse_req_t req, struct lkg_node *node);
-/** lkg_source_park() - the reply waits for the engine's judgement if @path belongs to a layer. */
-void lkg_source_park(const char *path);
+/** lkg_source_park() - the reply waits for the engine's judgement if @path belongs to a layer. @said: the path that it is told */
+void lkg_source_park(const char *path, const char *said);
 
 /* source-change.c: creating, removing and renaming names */
 int lkg_source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode,

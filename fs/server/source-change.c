@@ -84,7 +84,7 @@ static int judge(const struct changed_name *at)
         char path[PATH_MAX];
 
         if (lkg_node_child_path(at->dir, at->name, path, sizeof(path)) == 0)
-                lkg_source_park(path);
+                lkg_source_park(path, path);
         return 0;
 }
 
@@ -272,14 +272,16 @@ static bool moved_before(const struct changed_name *to, bool old_is_gone)
                st.st_ino == intent->ino;
 }
 
+/* The engine is told the new name: nothing says that the old one is complete, as another file may come there at once. */
 static int judge_renamed(const struct changed_name *from, const struct changed_name *to)
 {
         LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
-        char path[PATH_MAX];
+        char old[PATH_MAX], new[PATH_MAX];
 
-        if (lkg_node_child_path(to->dir, to->name, path, sizeof(path)) < 0)
-                return 0;
-        return judge(lkg_publication_commits(ref->publication, path) ? to : from);
+        if (lkg_node_child_path(to->dir, to->name, new, sizeof(new)) == 0 &&
+            lkg_node_child_path(from->dir, from->name, old, sizeof(old)) == 0)
+                lkg_source_park(lkg_publication_commits(ref->publication, new) ? new : old, new);
+        return 0;
 }
 
 int lkg_source_rename(struct lkg_node *dir, const char *name, struct lkg_node *newdir, const char *newname,

@@ -138,7 +138,7 @@ int lkg_source_write(fuse_req_t req, struct lkg_node *node, const char *data, si
                 atomic_fetch_or(&node->dirty, LKG_DIRTY_WROTE);
         else if (lkg_node_path(node, path, sizeof(path)) == 0)
                 /* of a mapping, perhaps after its descriptor was closed: no request follows */
-                lkg_source_park(path);
+                lkg_source_park(path, path);
         fuse_reply_write(req, (size_t)n);
         return REPLIED;
 }
@@ -163,7 +163,7 @@ static void commit(struct lkg_node *node, const struct fuse_file_info *fi)
         }
         lkg_relay_end(node->parent, node->name);
         if (lkg_node_path(node, path, sizeof(path)) == 0)
-                lkg_source_park(path);
+                lkg_source_park(path, path);
 }
 
 int lkg_source_flush(struct lkg_node *node, struct fuse_file_info *fi)

@@ -196,14 +196,14 @@ static int set_attributes(fuse_req_t req, struct lkg_node *node, const struct st
         return r;
 }
 
-void lkg_source_park(const char *path)
+void lkg_source_park(const char *path, const char *said)
 {
         LKG_CLEANUP(lkg_publication_putp) struct publication_ref *ref = lkg_publication_get();
         struct lkg_parked *parked =
                 lkg_publication_commits(ref->publication, path) ? lkg_link_park(LKG_MSG_CHANGED) : NULL;
 
         if (parked)
-                lkg_link_text(&parked->message, path, strlen(path));
+                lkg_link_text(&parked->message, said, strlen(said));
 }
 
 int lkg_source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
@@ -222,7 +222,7 @@ int lkg_source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr,
                         atomic_fetch_or(&node->dirty,
                                         LKG_DIRTY_WROTE); /* the file is open: reported at close */
                 else if (lkg_node_path(node, path, sizeof(path)) == 0)
-                        lkg_source_park(path);
+                        lkg_source_park(path, path);
         }
         return lkg_source_getattr(req, node);
 }

@@ -103,6 +103,34 @@ def save_as_vi_does(path, text):
     os.unlink(path + "~")
 
 
+@pytest.mark.parametrize("image", ["registry.k8s.io/pause:3.10", "etcd:2"], ids=["the same", "another text"])
+def test_a_file_that_is_moved_away_before_the_next_comes(pods, image):
+    """So does kubeadm."""
+    before = pods.generation("static-pods")
+    pods.write("tmp/etcd.yaml", pod("etcd", image), 0o600)
+    os.rename(pods.path("manifests/etcd.yaml"), pods.path("tmp/old.yaml"))
+    assert served(pods) == MANIFESTS
+    os.rename(pods.path("tmp/etcd.yaml"), pods.path("manifests/etcd.yaml"))
+    assert served(pods) == {**MANIFESTS, "etcd.yaml": pod("etcd", image)}
+    assert pods.generation("static-pods") == before + (image == "etcd:2")
+
+
+def test_a_file_that_is_moved_away_for_good(pods):
+    os.rename(pods.path("manifests/etcd.yaml"), pods.path("manifests/.etcd.yaml"))
+    assert served(pods) == MANIFESTS
+    pods.command("sync", "now", "static-pods")
+    assert set(served(pods)) == {"kube-apiserver.yaml"}, "everything counts as it is"
+    os.rename(pods.path("manifests/kube-apiserver.yaml"), pods.path("manifests/.kube-apiserver.yaml"))
+    pods.wait_for(lambda: not os.listdir(pods.path("static-pods")), "it is gone", component="static-pods")
+
+
+def test_behind_the_view_nobody_says_what_becomes_of_a_file(pods):
+    fd = os.open(pods.behind("manifests"), os.O_RDONLY)
+    os.rename("etcd.yaml", ".old", src_dir_fd=fd, dst_dir_fd=fd)
+    pods.wait_for(lambda: os.listdir(pods.path("static-pods")) == ["kube-apiserver.yaml"], "it is gone", component="static-pods")
+    os.close(fd)
+
+
 def test_a_mistake_saved_by_an_editor_that_moves_the_file_away(pods):
     save_as_vi_does(pods.path("manifests/etcd.yaml"), "kind: Pod\n  broken: [\n")
     assert served(pods) == MANIFESTS and "[LKG1001]" in findings(pods)
@@ -265,7 +293,7 @@ def test_after_a_reboot_a_broken_manifest_is_still_served_as_it_was(pods):
 
 def test_a_directory_that_goes_takes_its_pods(pods):
     os.rename(pods.path("manifests"), pods.path("manifests.off"))
-    assert served(pods) == {}
+    pods.wait_for(lambda: not os.listdir(pods.path("static-pods")), "they are gone", component="static-pods")
     os.rename(pods.path("manifests.off"), pods.path("manifests"))
     assert served(pods) == MANIFESTS
 
