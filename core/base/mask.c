@@ -112,10 +112,13 @@ static bool is_secret_name(const char *name, size_t size)
         } names[] = { NAME("password"),      NAME("passwd"),          NAME("token"),
                       NAME("bearerToken"),   NAME("id-token"),        NAME("access-token"),
                       NAME("refresh-token"), NAME("secret"),          NAME("clientSecret"),
-                      NAME("privateKey"),    NAME("client-key-data"), NAME("staticPodURLHeader") };
+                      NAME("privateKey"),    NAME("client-key-data"), NAME("staticPodURLHeader"),
+                      NAME("httpHeaders") };
+        bool variable = size > 0 && isupper((unsigned char)name[size - 1]); /* PGPASSWORD has no words */
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
-                if (size == names[i].size && strncasecmp(name, names[i].text, size) == 0)
+                if ((size == names[i].size || (variable && size > names[i].size)) &&
+                    strncasecmp(name + size - names[i].size, names[i].text, names[i].size) == 0)
                         return true;
         return false;
 }

@@ -186,7 +186,6 @@ bool lkg_component_local_has_base(const struct lkg_component *c)
 
 static struct lkg_condition_pods pods_facts(const struct lkg_component *c)
 {
-        const struct lkg_pod *pod;
         const struct lkg_bad *bad;
         struct lkg_condition_pods pods = { .is = c->pods != NULL };
 
@@ -195,10 +194,10 @@ static struct lkg_condition_pods pods_facts(const struct lkg_component *c)
         pods.n = c->pods->n_items;
         bad = lkg_pods_first_bad(c, &pods.n_bad);
         pods.bad = bad ? bad->reason : NULL;
-        pods.n_tried = lkg_pods_in(c, LKG_POD_TRYING, &pod) + lkg_pods_in(c, LKG_POD_WORKS, &pod) +
-                       lkg_pods_in(c, LKG_POD_FAILED, &pod);
-        (void)lkg_pods_in(c, LKG_POD_DEAD_END, &pod);
-        pods.dead_end = pod ? pod->file : NULL;
+        pods.n_tried = lkg_pods_on_trial(c);
+        for (size_t i = c->pods->n_items; i-- > 0;)
+                if (c->pods->items[i].trial.state == LKG_POD_DEAD_END && c->pods->items[i].facts.is_good)
+                        pods.dead_end = c->pods->items[i].file;
         return pods;
 }
 

@@ -272,6 +272,12 @@ void lkg_component_check_facts(struct lkg_component *c)
 
         lkg_report_deinit(&c->findings.facts);
         c->due.facts = false;
+        if (c->pods && c->env->mount_point && !lkg_component_covers(c->env))
+                lkg_report_add(
+                        &c->findings.facts, LKG_WARNING, 4026, NULL,
+                        "the view is not mounted over %s, so no kubelet would find static pods when lkgfs "
+                        "is stopped; none is told to read %s/%s",
+                        c->env->source_path, c->env->mount_point, c->config->file);
         /* in other programs, flags have other meanings */
         if (!c->facts || !c->candidate || !c->candidate->schema)
                 return;

@@ -266,24 +266,27 @@ static const struct lkg_config_component *find_pods(const struct lkg_config *con
 
 static void forget_pods(struct lkg_component_names *names)
 {
-        free(names->pods_dir);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(names->pods_sources); i++)
-                free(LKG_STEAL(names->pods_sources[i]));
+        free(LKG_STEAL(names->pods_dir));
+        free(LKG_STEAL(names->pods_source));
 }
 
-/* The paths of static pods, as a kubelet knows them; its layers may name the source directory or what is mounted over it. */
+bool lkg_component_covers(const struct lkg_component_env *env)
+{
+        return env->mount_point && strcmp(env->mount_point, env->source_path) == 0;
+}
+
+/* The paths of static pods, as a kubelet knows them. Beside its source directory the view leaves nothing there when lkgfs is stopped. */
 static void name_pods(struct lkg_component *c)
 {
         const struct lkg_config_component *pods = find_pods(c->env->config);
-        const char *mount_point = c->env->mount_point, *dir = pods ? pods->dropin_dir : "";
+        const char *over = c->env->source_path;
 
         forget_pods(&c->names);
-        c->names.pods_dir = pods && mount_point ? lkg_format("%s/%s", mount_point, pods->file) : NULL;
-        if (!c->names.pods_dir)
+        if (!pods || !lkg_component_covers(c->env))
                 return;
-        c->names.pods_sources[0] = *dir == '/' ? lkg_copy(dir) : lkg_format("%s/%s", mount_point, dir);
-        if (*dir != '/')
-                c->names.pods_sources[1] = lkg_format("%s/%s", c->env->source_path, dir);
+        c->names.pods_dir = lkg_format("%s/%s", over, pods->file);
+        c->names.pods_source = *pods->dropin_dir == '/' ? lkg_copy(pods->dropin_dir)
+                                                        : lkg_format("%s/%s", over, pods->dropin_dir);
 }
 
 /* Borrows the command line. */
@@ -296,7 +299,7 @@ static struct lkg_judge_config judge_config(const struct lkg_component *c)
                 .flags_observed = true,
                 .component = lkg_component_reader(c->config),
                 .pods_dir = c->names.pods_dir,
-                .pods_sources = (const char *const *)c->names.pods_sources,
+                .pods_source = c->names.pods_source,
                 .lint = true,
                 .startup_refuses = c->config->startup_rules == LKG_STARTUP_REFUSE,
         };

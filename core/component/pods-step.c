@@ -23,12 +23,13 @@ struct lkg_pod_rules lkg_pods_rules(const struct lkg_component *c)
 static const struct lkg_value *good_text(const struct lkg_component *c, const struct lkg_pod *pod)
 {
         const struct lkg_value *good = lkg_pods_good(c);
-        bool is_good = !good || pod->trial.state == LKG_POD_GOOD || pod->trial.state == LKG_POD_UNTRIED;
+        bool is_good = pod->facts.is_good || pod->trial.state == LKG_POD_GOOD ||
+                       pod->trial.state == LKG_POD_UNTRIED;
 
         return is_good ? pod->text : lkg_pods_text(good, pod->file);
 }
 
-/* Some programs remove a file before they write it: until then, the text of a file that is gone stays good. */
+/* When a file that is gone is so for good: some programs remove a file before they write it. */
 static uint64_t settled_at(const struct lkg_component *c)
 {
         return lkg_after(c->pods->since_ns, c->config->pods.settle_ns);
@@ -48,8 +49,9 @@ static struct lkg_value *make_good(const struct lkg_component *c, uint64_t now_n
                         (void)lkg_map_set(texts, pod->file, strlen(pod->file),
                                           lkg_value_ref((struct lkg_value *)text));
         }
-        for (struct lkg_member m = { 0 }; good && now_ns < settled_at(c) && lkg_value_next(good, &m);)
-                if (!lkg_pods_text(c->pods->texts, m.key.data))
+        for (struct lkg_member m = { 0 }; good && lkg_value_next(good, &m);)
+                if (!lkg_pods_text(c->pods->texts, m.key.data) &&
+                    (now_ns < settled_at(c) || lkg_pods_layer(c->candidate, m.key.data)))
                         (void)lkg_map_set(texts, m.key.data, m.key.size, lkg_value_ref(m.value));
         if (good && lkg_value_equal(texts, good))
                 texts = lkg_value_unref(texts);
@@ -100,6 +102,7 @@ static void say(const struct telling *t, const char *reason, const struct lkg_ba
         t->tell(t->userdata, t->c, mark != NULL, reason, lkg_buf_text(&buf));
 }
 
+/* A mark that cannot be written counts all the same: the pod goes back. Another engine tries the text again. */
 static int condemn(const struct telling *t, const struct lkg_pod *pod, struct lkg_error *err)
 {
         struct lkg_component *c = t->c;
@@ -120,10 +123,10 @@ static int condemn(const struct telling *t, const struct lkg_pod *pod, struct lk
                                mark.id);
         r = lkg_component_mark_bad(c, &mark, err);
         if (r < 0)
-                return r;
+                lkg_bad_keep(&c->dynamic->bad, &mark);
         c->counts.rollbacks[crashed ? LKG_ROLLBACK_CRASH_LOOP : LKG_ROLLBACK_UNHEALTHY]++;
         say(t, "StaticPodRolledBack", lkg_bad_named(&c->dynamic->bad, mark.id), mark.reason);
-        return 0;
+        return r;
 }
 
 static void pass(const struct telling *t, struct lkg_pod *pod)
@@ -136,12 +139,13 @@ static void pass(const struct telling *t, struct lkg_pod *pod)
         say(t, "StaticPodPromoted", NULL, words);
 }
 
-/* Is the text of its file marked, whatever is served of it? */
-static bool is_file_bad(const struct lkg_component *c, const char *file)
+/* Is the text of its file marked, or what is served of it? */
+static bool is_bad(const struct lkg_component *c, const struct lkg_pod *pod)
 {
-        const struct lkg_layer_info *info = lkg_pods_layer(c->candidate, file);
+        const struct lkg_layer_info *info = lkg_pods_layer(c->candidate, pod->file);
 
-        return info && lkg_pods_mark(c, file, lkg_layer_info_sha256(info));
+        return lkg_pods_mark(c, pod->file, pod->sha256) ||
+               (info && lkg_pods_mark(c, pod->file, lkg_layer_info_sha256(info)));
 }
 
 const struct lkg_bad *lkg_pods_first_bad(const struct lkg_component *c, size_t *ret_n)
@@ -172,6 +176,14 @@ size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state, cons
         return n;
 }
 
+size_t lkg_pods_on_trial(const struct lkg_component *c)
+{
+        const struct lkg_pod *first;
+
+        return lkg_pods_in(c, LKG_POD_TRYING, &first) + lkg_pods_in(c, LKG_POD_WORKS, &first) +
+               lkg_pods_in(c, LKG_POD_FAILED, &first);
+}
+
 /* What a kubelet does not see, such as a comment, needs no trial. */
 static bool is_same(const struct lkg_value *text, const struct lkg_pod *pod)
 {
@@ -186,13 +198,14 @@ static bool is_same(const struct lkg_value *text, const struct lkg_pod *pod)
 void lkg_pods_learn(struct lkg_component *c)
 {
         const struct lkg_value *good = lkg_pods_good(c);
+        bool is_first = !c->dynamic || !*c->dynamic->pointers.good.sha256; /* a node's first set is good */
 
         for (size_t i = 0; i < c->pods->n_items; i++) {
                 struct lkg_pod *pod = &c->pods->items[i];
                 const struct lkg_value *text = lkg_pods_text(good, pod->file);
 
-                pod->facts.is_good = !good || (text && is_same(text, pod)); /* a node's first set is good */
-                pod->facts.is_bad = is_file_bad(c, pod->file);
+                pod->facts.is_good = is_first || (text && is_same(text, pod));
+                pod->facts.is_bad = is_bad(c, pod);
         }
 }
 
@@ -240,11 +253,11 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lk
         if (held)
                 return;
         (void)decide(pods, &rules, now_ns, &decided);
-        for (size_t i = 0; r >= 0 && i < pods->n_items; i++) {
+        for (size_t i = 0; i < pods->n_items; i++) {
                 struct lkg_pod *pod = &pods->items[i];
 
                 if (decided[i] && pod->trial.state == LKG_POD_FAILED)
-                        r = condemn(&telling, pod, &err);
+                        r = condemn(&telling, pod, &err) < 0 ? -EIO : r;
                 else if (decided[i])
                         pass(&telling, pod);
         }

@@ -69,15 +69,23 @@ const struct lkg_value *lkg_pods_good(const struct lkg_component *c)
 {
         struct lkg_pods *pods = c->pods;
         const char *sha256 = c->dynamic ? c->dynamic->pointers.good.sha256 : "";
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_error err = { 0 };
         size_t size;
 
         if (strcmp(pods->good_sha256, sha256) == 0)
                 return pods->good;
         pods->good = lkg_value_unref(pods->good);
         (void)snprintf(pods->good_sha256, sizeof(pods->good_sha256), "%s", sha256);
-        if (*sha256 && lkg_store_load_document(&c->dynamic->store, sha256, &data, &size, NULL) >= 0)
+        if (!*sha256)
+                return NULL;
+        if (lkg_store_load_document(&c->dynamic->store, sha256, &data, &size, &err) >= 0)
                 pods->good = read_set(data, size);
+        if (!pods->good)
+                lkg_log(LOG_WARNING, &fields,
+                        "the last good manifests are lost, so each that is served is on trial: %s",
+                        *err.message ? err.message : "damaged");
         return pods->good;
 }
 
@@ -128,6 +136,17 @@ static void put(struct set_making *m, const char *file, const struct lkg_value *
         lkg_value_unref(doc);
 }
 
+static const struct lkg_bad *mark_of_text(const struct set_making *m, const char *file,
+                                          const struct lkg_value *text)
+{
+        char sha256[LKG_SHA256_HEX];
+        size_t size;
+        const char *data = lkg_value_text(text, &size);
+
+        (void)lkg_need(lkg_sha256_hex(data, size, sha256));
+        return mark_of(m->by->bad, file, sha256);
+}
+
 /* What is served of a file whose present text is not: an earlier text. */
 static void put_earlier(struct set_making *m, const char *file, const struct lkg_value *text,
                         const char *layer)
@@ -173,8 +192,8 @@ static void say_bad(const struct set_making *m, const struct lkg_layer_info *inf
 
         lkg_report_add(&m->candidate->report, LKG_ERROR, LKG_C_POD_BAD, &where, "bad: %.300s; %s",
                        mark->reason,
-                       has_good ? "the last good manifest of this file is served"
-                                : "there is no good manifest of this file, so it is served all the same");
+                       has_good ? "the last good manifest of this file counts instead"
+                                : "there is no good manifest of this file to go back to");
 }
 
 static void choose(struct set_making *m, const struct lkg_layer_info *info)
@@ -187,7 +206,9 @@ static void choose(struct set_making *m, const struct lkg_layer_info *info)
         size_t size;
 
         if (!is_fit(m, info)) {
-                put_earlier(m, info->name, served ? served : good, "served before");
+                if (!served || (good && mark_of_text(m, info->name, served)))
+                        served = good;
+                put_earlier(m, info->name, served, "served before");
                 return;
         }
         mark = mark_of(m->by->bad, info->name, lkg_layer_info_sha256(info));
@@ -307,13 +328,16 @@ static void take_pod(const struct lkg_component *c, const struct lkg_member *m, 
                 ret->doc = lkg_pods_document("served", m->key.data, m->value);
 }
 
-/* What is known of a pod of the same text, or of one that goes back. */
-static void take_over(struct lkg_pod *pod, const struct lkg_pod *before)
+/* What is known of a pod of the same text, or of one that goes back to its last good one. */
+static void take_over(const struct lkg_component *c, struct lkg_pod *pod, const struct lkg_pod *before)
 {
-        if (strcmp(before->sha256, pod->sha256) == 0 || before->trial.state == LKG_POD_FAILED)
+        const struct lkg_value *good = lkg_pods_text(lkg_pods_good(c), pod->file);
+
+        if (strcmp(before->sha256, pod->sha256) == 0 || (good && lkg_value_equal(good, pod->text)))
                 pod->trial = before->trial;
 }
 
+/* Of a new engine, a pod may have gone back, or not: that is seen when the marks are looked at. */
 void lkg_pods_follow(struct lkg_component *c)
 {
         struct lkg_pods *pods = c->pods;
@@ -339,7 +363,9 @@ void lkg_pods_follow(struct lkg_component *c)
                 while (k < n_before && strcmp(before[k].file, pod->file) < 0)
                         k++;
                 if (k < n_before && strcmp(before[k].file, pod->file) == 0)
-                        take_over(pod, &before[k]);
+                        take_over(c, pod, &before[k]);
+                else if (!before)
+                        pod->trial.state = LKG_POD_BACK;
         }
         free_items(before, n_before);
 }

@@ -28,6 +28,12 @@ static struct lkg_value *new_text(const struct lkg_value *like, const char *text
                                     lkg_value_column(like));
 }
 
+static bool mask_flag(const char *text, size_t size, struct lkg_buf *buf)
+{
+        lkg_buf_puts(buf, "--");
+        return lkg_mask_name(text + 2, size - 2, false, buf);
+}
+
 /* A scalar, masked: the value itself (one more reference) when there is nothing to hide. */
 static struct lkg_value *mask_scalar(const struct lkg_value *value, enum lkg_secrecy secrecy)
 {
@@ -47,6 +53,8 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, enum lkg_sec
                 masked = lkg_mask_url(text, size, &buf);
         else if (text && has_url(text, size))
                 masked = lkg_mask_text(text, size, &buf);
+        else if (text && strncmp(text, "--", 2) == 0) /* in the command of a container */
+                masked = mask_flag(text, size, &buf);
         return masked ? new_text(value, lkg_buf_text(&buf), buf.size)
                       : lkg_value_ref((struct lkg_value *)value);
 }

@@ -5,6 +5,9 @@
  *
  * Source of the defaults: pkg/apis/core/v1/defaults.go (SetDefaults_Probe), pkg/kubelet/prober/prober.go.
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <lkg/probes.h>
 #include <lkg/tree.h>
 
@@ -111,6 +114,34 @@ static char *url_of(const struct lkg_value *container, const struct lkg_value *p
                           strcmp(scheme, "tcp") == 0 || *path == '/' ? "" : "/", path);
 }
 
+/* The address from which this node reaches others, which a kubelet gives to pods of the host's network; loopback if there is none. */
+static void node_address(char ret[static 46])
+{
+        const struct sockaddr_in to = { .sin_family = AF_INET,
+                                        .sin_port = htons(9),
+                                        .sin_addr = { htonl(0xc0000201) } /* 192.0.2.1: nothing is sent */ };
+        const struct sockaddr_in6 to6 = { .sin6_family = AF_INET6,
+                                          .sin6_port = htons(9),
+                                          .sin6_addr = { { { 0x20, 0x01, 0x0d, 0xb8 } } } };
+        const struct sockaddr *targets[] = { (const void *)&to, (const void *)&to6 };
+
+        (void)strcpy(ret, LOOPBACK);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(targets); i++) {
+                int family = targets[i]->sa_family;
+                LKG_CLEANUP(lkg_closep) int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+                struct sockaddr_in6 own;
+                socklen_t size = sizeof(own);
+
+                if (fd < 0 || connect(fd, targets[i], i ? sizeof(to6) : sizeof(to)) < 0 ||
+                    getsockname(fd, (void *)&own, &size) < 0)
+                        continue;
+                (void)inet_ntop(family,
+                                i ? (void *)&own.sin6_addr : &((struct sockaddr_in *)(void *)&own)->sin_addr,
+                                ret, 46);
+                return;
+        }
+}
+
 static bool is_asked(const struct asked *pod, const struct question *q)
 {
         for (size_t i = 0; i < pod->n; i++)
@@ -128,14 +159,14 @@ static void question_deinit(struct question *q)
         lkg_strings_deinit(&q->headers);
 }
 
-static void add_probe(struct asked *pod, const struct lkg_value *container, const char *name)
+static void add_probe(struct asked *pod, const struct lkg_value *container, const char *name, const char *ip)
 {
         const struct lkg_value *probe = lkg_object_get(container, name);
         struct question q = { 0 };
 
-        q.url = probe && pod->n < PROBES_MAX ? url_of(container, probe, pod->ip) : NULL;
+        q.url = probe && pod->n < PROBES_MAX ? url_of(container, probe, ip) : NULL;
         if (!q.url) {
-                pod->has_others = pod->has_others || (probe && !*pod->ip && !lkg_object_has(probe, "exec"));
+                pod->has_others = pod->has_others || (probe && !*ip && !lkg_object_has(probe, "exec"));
                 return;
         }
         add_headers(&q, probe);
@@ -152,16 +183,26 @@ static void add_probe(struct asked *pod, const struct lkg_value *container, cons
         pod->items[pod->n++] = q;
 }
 
-/* Of init containers only those that stay have probes. */
+/*
+ * Of init containers only those that stay have probes. In the host's network a server may listen on the node's address, or on loopback:
+ * one that answers on either is not to blame.
+ */
 static void add_probes(struct asked *pod, const struct lkg_value *doc)
 {
+        bool on_host = strcmp(pod->ip, LOOPBACK) == 0;
+        char node[46];
+
         static const char *const lists[] = { "spec.containers", "spec.initContainers" };
         static const char *const names[] = { "startupProbe", "readinessProbe", "livenessProbe" };
 
+        node_address(node);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(lists); i++)
                 for (struct lkg_member m = { 0 }; lkg_value_next(lkg_object_get(doc, lists[i]), &m);)
-                        for (size_t k = 0; k < LKG_ARRAY_SIZE(names); k++)
-                                add_probe(pod, m.value, names[k]);
+                        for (size_t k = 0; k < LKG_ARRAY_SIZE(names); k++) {
+                                if (on_host)
+                                        add_probe(pod, m.value, names[k], node);
+                                add_probe(pod, m.value, names[k], pod->ip);
+                        }
 }
 
 /* ---- what the container runtime says ---- */
@@ -239,20 +280,23 @@ static void ask(struct lkg_pod_checks *checks, struct asked *pod, uint64_t stabl
         pod->wanted = true;
 }
 
-/* The latest of the times since when each has been good; what is wrong with the first that is not. */
+/* The latest of the times since when each probe has been good, at one of its addresses; what is wrong with the first that is not. */
 static void hear(const struct asked *asked, struct lkg_pod *pod)
 {
         char words[LKG_HEALTH_WORDS_MAX];
 
         pod->facts.answers_ns = 0;
         *pod->words = '\0';
-        for (size_t i = 0; i < asked->n; i++) {
-                uint64_t good_ns = lkg_probe_good_ns(asked->items[i].probe);
+        for (size_t i = 0, next; i < asked->n; i = next) {
+                const struct question *first = &asked->items[i];
+                uint64_t good_ns = 0;
 
+                for (next = i; next < asked->n && strcmp(asked->items[next].what, first->what) == 0; next++)
+                        if (!good_ns)
+                                good_ns = lkg_probe_good_ns(asked->items[next].probe);
                 if (!good_ns) {
-                        (void)lkg_probe_health(asked->items[i].probe, words);
-                        (void)snprintf(pod->words, sizeof(pod->words), "%.60s: %.60s", asked->items[i].what,
-                                       words);
+                        (void)lkg_probe_health(first->probe, words);
+                        (void)snprintf(pod->words, sizeof(pod->words), "%.60s: %.60s", first->what, words);
                         pod->facts.answers_ns = 0;
                         return;
                 }

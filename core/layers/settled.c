@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does a changed file count yet (is this file complete?), or is it still being written? docs/specification.md 2.5 has the table. */
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -44,6 +45,17 @@ static bool is_vouched(const struct lkg_settled *s, const char *path)
         return yes;
 }
 
+/* Itself, not a directory above it: another one may come to its name. */
+static bool is_said_to_be_gone(const struct lkg_settled *s, const char *path)
+{
+        const char *below = lkg_path_below(path, s->source_path);
+
+        for (size_t i = 0; i < s->n_vouched; i++)
+                if (strcmp(s->vouched[i], *s->vouched[i] == '/' || !below ? path : below) == 0)
+                        return true;
+        return false;
+}
+
 static void forget_sample(struct lkg_settled *s, size_t i)
 {
         free(s->samples[i].path);
@@ -54,10 +66,11 @@ static void forget_sample(struct lkg_settled *s, size_t i)
 static uint64_t stable_for(struct lkg_settled *s, const char *path, const struct stat *st, uint64_t now_ns)
 {
         struct lkg_stability_sample *samples = s->samples;
-        struct lkg_file_id id;
+        struct lkg_file_id id = { 0 };
         size_t i = 0;
 
-        lkg_file_id_from_stat(st, &id);
+        if (st->st_nlink > 0)
+                lkg_file_id_from_stat(st, &id);
         while (i < s->n_samples && strcmp(samples[i].path, path) != 0)
                 i++;
         if (i < s->n_samples && lkg_file_id_equal(&samples[i].id, &id))
@@ -106,7 +119,7 @@ static bool just_written(struct lkg_settled *s, const char *path)
                 return false;
         gone = stat(path, &st) < 0;
         slow = st.st_size == 0 || is_hidden(path);
-        if (closed && (gone || !slow))
+        if (gone ? is_said_to_be_gone(s, path) : closed && !slow)
                 return false;
         if (!s->started) {
                 age = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
@@ -120,7 +133,8 @@ void lkg_settled_forget_old(struct lkg_settled *s)
         uint64_t now = lkg_boottime_ns();
 
         for (size_t i = 0; i < s->n_samples;)
-                if (now - s->samples[i].since_ns > 2 * LKG_UNSETTLED_NS)
+                if (now - s->samples[i].since_ns > 2 * LKG_UNSETTLED_NS ||
+                    (!s->samples[i].id.ino && lkg_path_exists(AT_FDCWD, s->samples[i].path)))
                         forget_sample(s, i);
                 else
                         i++;

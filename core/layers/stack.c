@@ -155,7 +155,8 @@ static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path,
 int lkg_stack_open_tree(const struct lkg_stack *stack, const char *path, const char *full)
 {
         const struct lkg_bounds *bounds = lkg_stack_bounds(stack, full);
-        bool follow = path[strlen(path) - 1] == '/';
+        /* a kubelet follows the link that its directory of static pods is */
+        bool follow = stack->config.manifests || path[strlen(path) - 1] == '/';
         int fd;
 
         if (bounds)
@@ -336,7 +337,7 @@ static void take_lonely(struct collect *c, const char *path, const char *full, c
                 c->found.has_dropin_dir = true; /* it is configured for the component, which merges it */
         if (c->role == LKG_LAYER_DROPIN && lkg_is_conf(name))
                 c->vanished |= on_found(c->stack->config.source_fd, path, full, name, st, c);
-        else if (S_ISLNK(st->st_mode))
+        else if (S_ISLNK(st->st_mode) && c->role != LKG_LAYER_MANIFEST)
                 say_of_path(c, c->role, LKG_WARNING, LKG_C_SKIPPED_LINK, full,
                             "a symlink is not followed here, so nothing below it is loaded (the component "
                             "does the same); use a real directory, or end the configured path with '/'");
@@ -366,7 +367,7 @@ static int open_tree(struct collect *c, const char *path, const char *full, bool
         }
         if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)
                 return fd;
-        if (fd != -ENOENT && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        if ((fd != -ENOENT || c->role == LKG_LAYER_MANIFEST) && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
                 if (S_ISDIR(st.st_mode))
                         say_of_path(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
                                     "the directory cannot be opened; check its mode");

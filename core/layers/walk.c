@@ -159,7 +159,7 @@ static void skipped_link(struct lkg_walk *walk, int fd, const char *entry, const
 static int walk_entry(struct lkg_walk *walk, int fd, const char *entry, const char *path, const char *name,
                       unsigned depth)
 {
-        struct stat st;
+        struct stat st, target;
         bool link;
 
         if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -174,8 +174,8 @@ static int walk_entry(struct lkg_walk *walk, int fd, const char *entry, const ch
                 return 0;
         }
         link = S_ISLNK(st.st_mode);
-        if (walk->flat && (S_ISDIR(st.st_mode) || (link && leads_to_directory(fd, entry))))
-                return 0;
+        if (walk->flat && fstatat(fd, entry, &target, 0) == 0 && !S_ISREG(target.st_mode))
+                return 0; /* a kubelet ignores it */
         if (S_ISDIR(st.st_mode))
                 return walk_subdir(walk, fd, entry, path, name, depth);
         switch (walk->judge(walk, entry, link, path)) {

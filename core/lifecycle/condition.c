@@ -233,8 +233,7 @@ static bool say_refused_pods(struct lkg_condition *c, const struct lkg_condition
 
 static bool say_tried_pods(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        return f->pods.n_tried > 0 &&
-               say(c, LKG_CONDITION_TRUE, "%zu static pods on trial", f->pods.n_tried);
+        return f->pods.n_tried > 0 && say(c, LKG_CONDITION_TRUE, "%zu on trial", f->pods.n_tried);
 }
 
 static bool say_try_expired(struct lkg_condition *c, const struct lkg_condition_facts *f)

@@ -54,7 +54,7 @@ static struct lkg_pod_trial try_it(struct lkg_pod_trial trial, const struct lkg_
         return trial;
 }
 
-/* The last good document of a pod whose file is bad. */
+/* The last good document of a pod whose file is bad, or of one that failed or may have. */
 static struct lkg_pod_trial go_back(struct lkg_pod_trial trial, const struct lkg_pod_facts *facts,
                                     const struct lkg_pod_rules *rules, uint64_t now_ns)
 {
@@ -70,6 +70,13 @@ static struct lkg_pod_trial go_back(struct lkg_pod_trial trial, const struct lkg
         return trial;
 }
 
+/* And what it went back to is not known to work. Without a time, nobody knows whether it has failed. */
+static bool has_failed(const struct lkg_pod_trial *trial)
+{
+        return trial->state == LKG_POD_FAILED || (trial->state == LKG_POD_BACK && trial->since_ns) ||
+               trial->state == LKG_POD_DEAD_END;
+}
+
 struct lkg_pod_trial lkg_pod_follow(struct lkg_pod_trial trial, const struct lkg_pod_facts *facts,
                                     const struct lkg_pod_rules *rules, uint64_t now_ns)
 {
@@ -77,7 +84,7 @@ struct lkg_pod_trial lkg_pod_follow(struct lkg_pod_trial trial, const struct lkg
                 return (struct lkg_pod_trial){ .state = LKG_POD_DEAD_END };
         if (facts->kubelet_down && (trial.state == LKG_POD_TRYING || trial.state == LKG_POD_BACK))
                 trial.since_ns = now_ns; /* the time begins when it is back */
-        if (facts->is_bad)
+        if (facts->is_bad || (facts->is_good && has_failed(&trial)))
                 return go_back(trial, facts, rules, now_ns);
         if (facts->is_good)
                 return (struct lkg_pod_trial){ 0 };

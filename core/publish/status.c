@@ -465,6 +465,11 @@ static bool has_pods(const struct lkg_status_context *x)
         return x->component->pods;
 }
 
+static bool has_trial(const struct lkg_status_context *x)
+{
+        return !has_pods(x); /* each has one, in `pods` */
+}
+
 /* Has its kind a table? If it came from disk, a reader finds out. */
 static bool has_effective(const struct lkg_status_context *x)
 {
@@ -531,7 +536,8 @@ const struct lkg_status_file lkg_status_files[] = {
         { "trial", false, 0, false, lkg_status_render_trial,
           "state, started, deadline, prior_starts and threshold of the trial, and what its checks of health "
           "say, one "
-          "key=value a line" },
+          "key=value a line",
+          has_trial },
 };
 const size_t lkg_n_status_files = LKG_ARRAY_SIZE(lkg_status_files);
 

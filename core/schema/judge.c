@@ -543,15 +543,12 @@ static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
 
 static bool is_pods_source(const struct lkg_judge *judge, const char *path)
 {
-        const char *const *source = judge->config.pods_sources;
+        const char *source = judge->config.pods_source;
         size_t n = strlen(path);
 
         while (n > 1 && path[n - 1] == '/')
                 n--;
-        for (; *source; source++)
-                if (strlen(*source) == n && strncmp(path, *source, n) == 0)
-                        return true;
-        return false;
+        return strlen(source) == n && strncmp(path, source, n) == 0;
 }
 
 /* The kubelet is to read its static pods where lkgfs serves those that the layers name. */

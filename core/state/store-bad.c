@@ -335,6 +335,12 @@ int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list 
         return r < 0 ? lkg_error_wrap(err, r, "mark %s as bad", mark.id) : 0;
 }
 
+void lkg_bad_keep(struct lkg_bad_list *list, const struct lkg_bad *bad)
+{
+        (void)lkg_need(LKG_GROW(list->items, list->n_items));
+        put(list, bad);
+}
+
 /* ---- removing marks ---- */
 
 /* Which marks are removed. */

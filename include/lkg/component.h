@@ -37,11 +37,11 @@ enum lkg_rollback {
 #define LKG_EVENT_TEXT_MAX 1024
 
 struct lkg_component_names {
-        char *pods_dir;        /* where a kubelet reads static pods; NULL = nobody serves them */
-        char *pods_sources[3]; /* what its layers name then; NULL at the end */
-        char *hint;            /* first line of a YAML document */
-        char *top;             /* `lkgfs/` for a virtualDir, otherwise "" */
-        char *status_path;     /* `status/kubelet`, below it */
+        char *pods_dir;    /* where a kubelet reads static pods; NULL = nobody serves them */
+        char *pods_source; /* what its layers name then */
+        char *hint;        /* first line of a YAML document */
+        char *top;         /* `lkgfs/` for a virtualDir, otherwise "" */
+        char *status_path; /* `status/kubelet`, below it */
 };
 
 /* The command line that the judge uses, which borrows the words, and its release; 0 = the latest. */
@@ -507,6 +507,9 @@ const struct lkg_bad *lkg_pods_first_bad(const struct lkg_component *c, size_t *
 /** lkg_pods_in() - how many served pods are in this state. @ret_first: the first of them; NULL = none is */
 size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state,
                    const struct lkg_pod **ret_first);
+size_t lkg_pods_on_trial(const struct lkg_component *c); /* how many */
+/** lkg_component_covers() - is the view mounted over its source directory? */
+bool lkg_component_covers(const struct lkg_component_env *env);
 /** lkg_component_move_pods() - the directory of static pods has changed: a kubelet's layers are judged again. */
 void lkg_component_move_pods(struct lkg_component *c);
 /** lkg_component_read_pods_from() - the manifests are in @dir from now on. Return: were they elsewhere? */

@@ -309,12 +309,11 @@ struct lkg_judge_config {
         const char *component;
         /*
          * Of a kubelet whose static pods lkgfs serves: where it is to read them instead of what the layers name; NULL = nowhere else.
-         * Borrowed, as is the directory that they must name (several names of it; none: any).
+         * Borrowed, as is the directory that they must name.
          */
-        const char *pods_dir;
-        const char *const *pods_sources; /* NULL at the end */
-        bool lint;                       /* also report what upstream does not report */
-        bool lint_all;                   /* and what could be left out, because it is the default */
+        const char *pods_dir, *pods_source;
+        bool lint;     /* also report what upstream does not report */
+        bool lint_all; /* and what could be left out, because it is the default */
         /* values that pass validation and stop the component at its start are errors */
         bool startup_refuses;
 };

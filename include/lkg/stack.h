@@ -389,8 +389,8 @@ bool lkg_watch_tick(struct lkg_watch *watch, uint64_t now_ns);
 /* A changed file, and since when it has looked like this. */
 struct lkg_stability_sample {
         char *path;
-        struct lkg_file_id id;
-        uint64_t since_ns; /* CLOCK_BOOTTIME */
+        struct lkg_file_id id; /* of a file that is gone: zero */
+        uint64_t since_ns;     /* CLOCK_BOOTTIME */
 };
 
 struct lkg_settled {

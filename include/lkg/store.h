@@ -155,6 +155,8 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
 int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list *ret,
                        struct lkg_report *report);
 void lkg_bad_list_deinit(struct lkg_bad_list *list);
+/** lkg_bad_keep() - add a mark in memory only, because it cannot be written. */
+void lkg_bad_keep(struct lkg_bad_list *list, const struct lkg_bad *bad);
 /** lkg_store_mark_bad() - durable, then added to @list. An existing entry is replaced. */
 int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list *list,
                        const struct lkg_bad *bad, struct lkg_error *err);

@@ -10,6 +10,7 @@ import os
 import pytest
 
 import lkgfs_testlib as lib
+import test_static_pods_trial as trial
 from lkgfs_node import Node
 
 COMMANDS = [("hold", "on"), ("rollback", "2"), ("rollback", "lkg"), ("try", "1h"), ("promote", "now"), ("startup", "now")]
@@ -86,3 +87,19 @@ def test_a_change_on_try_waits_for_the_disk(full):
     disk.free()
     node.wait("condition", "True on try until ")
     assert "\nregistryBurst: 9\n" in node.mount.document()
+
+
+def test_a_static_pod_that_fails_goes_back_all_the_same():
+    with trial.Endpoint() as endpoint, trial.mounted(endpoint, start=False) as mount:
+        disk = Disk(mount.state)
+        try:
+            mount.start()
+            endpoint.status = 500
+            trial.write(mount, "etcd.yaml", trial.with_probe("etcd", "etcd:2", endpoint.port))
+            disk.fill()
+            trial.wait(mount, "etcd.yaml", "back")
+            assert "etcd:1" in mount.read("static-pods/etcd.yaml").decode() and "No space left" in mount.log()
+            assert mount.condition("static-pods")[0] == "False"
+        finally:
+            mount.stop()
+            disk.close()

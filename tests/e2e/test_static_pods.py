@@ -361,8 +361,38 @@ def test_paths_in_the_view_are_those_of_the_source(over):
                                 f"  volumes:\n  - {{name: pki, hostPath: {{path: {mount.mountpoint}/pki, type: Directory}}}}\n"
                                 f"  - {{name: crt, hostPath: {{path: {mount.mountpoint}/pki/ca.crt, type: File}}}}\n")
         mount.write("manifests/etcd.yaml", text, 0o600)
-        line, = findings(mount).splitlines()
+        line, = [line for line in findings(mount).splitlines() if over or "[LKG4026]" not in line]
         assert "--key-file" in line and "does not exist" in line
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_only_over_its_source_the_view_has_the_pods_of_a_kubelet(over):
+    """Beside it there would be none when lkgfs is stopped."""
+    with mounted(over=over) as mount:
+        mount.drop("95-pods.conf", f"staticPodPath: {mount.source}/manifests\n")
+        assert f"staticPodPath: {mount.source}/{'static-pods' if over else 'manifests'}\n" in mount.document()
+        assert ("[LKG4026]" in findings(mount)) != over
+
+
+def test_a_link_to_a_directory_is_followed_as_by_a_kubelet(pods):
+    os.rename(pods.path("manifests"), pods.path("first"))
+    os.symlink("first", pods.path("manifests"))
+    assert served(pods) == MANIFESTS
+    os.unlink(pods.path("manifests"))
+    os.symlink("second", pods.path("manifests"))
+    pods.wait_for(lambda: "[LKG2010]" in findings(pods), "it leads nowhere", component="static-pods")
+    assert served(pods) == MANIFESTS and pods.condition("static-pods")[0] == "False"
+    os.mkdir(pods.path("second"))
+    pods.write("second/new.yaml", pod("new"), 0o600)
+    pods.wait_for(lambda: os.listdir(pods.path("static-pods")) == ["new.yaml"], "the other directory", component="static-pods")
+    assert pods.condition("static-pods")[0] == "True"
+
+
+def test_what_is_no_file_is_ignored_as_by_a_kubelet(pods):
+    os.mkfifo(pods.path("manifests/fifo"))
+    os.mkdir(pods.path("manifests/directory"))
+    pods.command("sync", "now", "static-pods")
+    assert served(pods) == MANIFESTS and pods.condition("static-pods")[0] == "True" and findings(pods) == ""
 
 
 def test_without_the_component_its_copies_are_there_at_once(pods):

@@ -10,7 +10,15 @@ import lkgfs_testlib as lib
 import test_static_pods_trial as trial
 from test_static_pods import mounted, pod
 
-ENV = "    env:\n    - {name: DB_PASSWORD, value: hunter2}\n    - {name: DB_HOST, value: db.example}\n"
+ENV = """\
+    env:
+    - {name: DB_PASSWORD, value: hunter2}
+    - {name: PGPASSWORD, value: hunter2}
+    - {name: DB_HOST, value: db.example}
+    args: [--password=hunter2]
+    startupProbe: {tcpSocket: {port: 1}}
+    readinessProbe: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: Basic hunter2}]}}
+"""
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ COMPONENT = {"name": "static-pods", "kind": "StaticPods",
 class Endpoint:
     """What a pod would answer on its port."""
 
-    def __init__(self):
+    def __init__(self, address="127.0.0.1"):
         endpoint = self
         self.status, self.requests = 200, []
 
@@ -37,7 +37,7 @@ class Endpoint:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -91,7 +91,9 @@ def test_what_answers_well_is_the_last_known_good(endpoint):
     with mounted(endpoint) as mount:
         write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
         assert states(mount)["etcd.yaml"] == "on trial"
-        assert "1 static pods on trial" in mount.status("condition", "static-pods")
+        assert "True 1 on trial: 2 static pods are served" in mount.status("condition", "static-pods")
+        assert 'lkgfs_trial_running{component="static-pods"} 1\n' in mount.status("metrics.prom", "static-pods")
+        assert not os.path.exists(mount.vpath("status", "static-pods", "trial")), "each pod has one, in pods"
         assert "etcd:1" in mount.read("lkg/static-pods/etcd.yaml").decode()
         wait(mount, "etcd.yaml", "good")
         assert "etcd:2" in mount.read("lkg/static-pods/etcd.yaml").decode()
@@ -149,6 +151,87 @@ def test_a_dead_end_is_said(endpoint):
         wait(mount, "etcd.yaml", "dead end")
         assert "etcd:1" in served(mount)["etcd.yaml"]
         assert "last-known-good also failed: etcd.yaml" in mount.status("condition", "static-pods")
+
+
+def test_a_mistake_meanwhile_does_not_keep_what_fails(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        write(mount, "etcd.yaml", "kind: Pod\n  broken: [\n")
+        wait(mount, "etcd.yaml", "back")
+        assert "etcd:1" in served(mount)["etcd.yaml"]
+        wait(mount, "etcd.yaml", "dead end")
+        assert 'reason="not_healthy"} 1\n' in mount.status("metrics.prom", "static-pods"), "marked once"
+
+
+def test_what_is_mended_while_others_are_tried_is_another_try(endpoint):
+    with Endpoint() as other:
+        manifests = {"etcd.yaml": with_probe("etcd", "etcd:1", endpoint.port), "web.yaml": with_probe("web", "web:1", other.port)}
+        with mounted(endpoint, {**COMPONENT, "trial": {**COMPONENT["trial"], "settle": "4s"}}, manifests=manifests) as mount:
+            endpoint.status = other.status = 500
+            write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+            lib.time.sleep(3)
+            write(mount, "web.yaml", with_probe("web", "web:2", other.port))
+            wait(mount, "etcd.yaml", "failed")
+            endpoint.status = 200
+            write(mount, "etcd.yaml", with_probe("etcd", "etcd:3", endpoint.port))
+            assert states(mount)["etcd.yaml"] == "on trial"
+            wait(mount, "etcd.yaml", "good")
+            assert "etcd:3" in served(mount)["etcd.yaml"]
+
+
+def test_another_engine_knows_that_a_pod_went_back(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "back")
+        mount.kill_child("lkgfs-engine")
+        wait(mount, "etcd.yaml", "dead end")
+        assert states(mount)["kube-apiserver.yaml"] == "good"
+        endpoint.status = 200
+        wait(mount, "etcd.yaml", "good")
+
+
+@pytest.mark.parametrize("spoil", [os.unlink, lambda path: os.truncate(path, 20)], ids=["lost", "cut"])
+def test_without_the_last_good_set_nothing_is_good_untried(endpoint, spoil):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        documents = os.path.join(mount.state, "dynamic/static-pods/documents")
+        for name in os.listdir(documents):
+            spoil(os.path.join(documents, name))
+        mount.kill_child("lkgfs-engine")
+        wait(mount, "etcd.yaml", "dead end")
+        assert mount.condition("static-pods")[0] == "False" and "the last good manifests are lost" in mount.log()
+        assert "etcd:2" in served(mount)["etcd.yaml"], "there is nothing else"
+
+
+def test_the_last_good_text_of_a_file_that_is_there_stays(endpoint):
+    """Another file, before it by name, has its pod for a while."""
+    with mounted(endpoint) as mount:
+        mount.write("manifests/etcd-copy.yaml", mount.read("manifests/etcd.yaml"), 0o600)
+        wait(mount, "etcd-copy.yaml", "good")
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        os.unlink(mount.path("manifests/etcd-copy.yaml"))
+        wait(mount, "etcd.yaml", "back")
+        assert "etcd:1" in served(mount)["etcd.yaml"]
+
+
+def node_address():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]
+    return "127.0.0.1"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", node_address()], ids=["loopback", "node"])
+def test_where_a_pod_of_the_host_may_listen(address):
+    with Endpoint(address) as endpoint:
+        probe = f"{{httpGet: {{port: {endpoint.port}}}, periodSeconds: 1}}"
+        with mounted(endpoint) as mount:
+            write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", 0, probe))
+            wait(mount, "etcd.yaml", "good")
 
 
 def test_an_editor_that_moves_the_file_away(endpoint):
