@@ -7,7 +7,6 @@ import pathlib
 import re
 import subprocess
 import tarfile
-import time
 
 import lkgfs_testlib as lib
 from laboratory import VirtualMachine
@@ -54,6 +53,14 @@ while True:
         print(f"{{time.clock_gettime(time.CLOCK_BOOTTIME):.1f}} {{now}}", flush=True)
     before = now
     time.sleep(0.25)
+"""
+
+HANDSHAKE = """
+import socket, ssl
+context = ssl._create_unverified_context()
+context.load_cert_chain("/etc/kubernetes/pki/apiserver-etcd-client.crt", "/etc/kubernetes/pki/apiserver-etcd-client.key")
+with socket.create_connection(("127.0.0.1", 2379), timeout=30) as plain, context.wrap_socket(plain):
+    pass
 """
 
 
@@ -155,12 +162,14 @@ class Node(VirtualMachine):
         lines = [line.split() for line in self.output("cat /root/watched").splitlines()]
         return [(round(float(when) - since, 1), what) for when, what in lines if float(when) >= since]
 
-    def saw(self, since):
-        """What the kubelet has seen in its directory since then."""
-        lines = self.output("journalctl -q -b -u kubelet -o short-monotonic --no-pager").splitlines()
-        return [re.sub(r"^.*SyncLoop ", "", line) for line in lines
-                if re.search(r'"SyncLoop (ADD|UPDATE|REMOVE|RECONCILE)" source="file"', line) and float(re.match(r"\[ *([\d.]+)", line)[1]) >= since]
+    def made_since_the_boot(self):
+        """{pod: number of containers}"""
+        boot = self.output("date --utc --date=@$(sed -n 's/^btime //p' /proc/stat) +%FT%T").strip()
+        infos = self.output("for id in $(ctr --namespace k8s.io containers ls --quiet); do ctr --namespace k8s.io containers info $id | tr -d '\\n'; echo; done")
+        made = [json.loads(line) for line in infos.splitlines()]
+        return {pod: len([one for one in made if f"/{pod}:" in one["Image"] and one["CreatedAt"] > boot]) for pod in PODS}
 
-
-def seconds(since):
-    return round(time.monotonic() - since)
+    def tls_of_etcd(self):
+        """etcd reads its certificate for each connection."""
+        done = self.run("python3", "-c", HANDSHAKE)
+        return "accepted" if done.returncode == 0 else done.stderr.splitlines()[-1]
