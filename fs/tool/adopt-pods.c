@@ -131,6 +131,46 @@ void lkg_adopt_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_pl
 
 /* ---- the way back ---- */
 
+static char *read_in(int dirfd, const char *name, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        char *text = NULL;
+
+        return fd >= 0 && lkg_tool_read(fd, LKG_DOC_BYTES_MAX, &text, ret_size) >= 0 ? text : NULL;
+}
+
+int lkg_adopt_bake_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
+                        const char *dir)
+{
+        LKG_CLEANUP(lkg_closep)
+        int view = lkg_root_open(look->rootfd, view_directory(plan), O_RDONLY | O_DIRECTORY);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, dir, O_RDONLY | O_DIRECTORY);
+        struct lkg_strings names = { 0 };
+        struct lkg_error err = { 0 };
+
+        if (view < 0 || fd < 0)
+                return LKG_TOOL_OK; /* an earlier run has been here, or nobody reads it */
+        (void)lkg_tool_names(fd, ".", DT_UNKNOWN, &names);
+        for (size_t i = 0; i < names.n_items; i++) {
+                const char *name = names.items[i], *aside = lkg_tool_format(".%s" LKG_ADOPT_BAKED, name);
+                size_t size = 0, n = 0;
+                char *text = read_in(view, name, &size), *present = read_in(fd, name, &n);
+
+                if (!is_manifest(fd, name) ||
+                    (text && present && size == n && memcmp(text, present, n) == 0))
+                        continue;
+                if (renameat2(fd, name, fd, aside, RENAME_NOREPLACE) < 0)
+                        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "keep '%s/%s' as %s: %s", dir,
+                                             name, aside, strerror(errno));
+                if (text && lkg_write_file_atomic(fd, name, text, size, 0600, true, &err) < 0)
+                        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "'%s/%s': %s", dir, name,
+                                             err.message);
+                lkg_tool_note(look->tool, "%s%s/%s is not what was served, and is kept as %s", look->root,
+                              dir, name, aside);
+        }
+        return LKG_TOOL_OK;
+}
+
 /* @ours: only marked copies, in a directory that is marked; else it is ours by its place */
 static void remove_copies(int source_fd, const char *directory, bool ours)
 {

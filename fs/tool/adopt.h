@@ -154,6 +154,13 @@ void lkg_adopt_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_pl
                     struct lkg_strings *ret);
 /** lkg_adopt_names_view() - does this document of the kubelet name the view's directory? */
 bool lkg_adopt_names_view(const struct lkg_adopt_plan *plan, const struct lkg_value *doc);
+/**
+ * lkg_adopt_bake_pods() - make the manifests in @dir what is served: others get a hidden name. Return: LKG_TOOL_OK; another status
+ * after a message.
+ */
+int lkg_adopt_bake_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
+                        const char *dir);
+#define LKG_ADOPT_BAKED ".before-abandon" /* what a replaced file is called then */
 /** lkg_adopt_clean_pods() - remove the copies that lkgfs leaves behind the view. No kubelet reads them any more. */
 void lkg_adopt_clean_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
 

@@ -11,7 +11,6 @@
 
 #include <sys/xattr.h>
 
-#define ASIDE            ".before-abandon"
 #define XATTR_GENERATION "user.lkgfs.generation"
 
 struct leaving {
@@ -95,7 +94,8 @@ static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
 static int write_base(const struct leaving *l, const struct lkg_value *served)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        const char *root = l->look.root, *base = l->look.base, *aside = lkg_tool_format("%s" ASIDE, base);
+        const char *root = l->look.root, *base = l->look.base,
+                   *aside = lkg_tool_format("%s" LKG_ADOPT_BAKED, base);
         char *present;
         size_t size;
         int r = lkg_root_read(l->look.rootfd, base, &present, &size);
@@ -108,7 +108,7 @@ static int write_base(const struct leaving *l, const struct lkg_value *served)
                 return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
                                      "'%s%s' is in the way: the base would be kept there; move it away",
                                      root, aside);
-        if (lkg_adopt_replace(&l->look, base, ASIDE, text.data) != LKG_TOOL_OK)
+        if (lkg_adopt_replace(&l->look, base, LKG_ADOPT_BAKED, text.data) != LKG_TOOL_OK)
                 return LKG_TOOL_FAILED;
         lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%s", root, base, root,
                       aside);
@@ -132,8 +132,9 @@ static int bake(const struct leaving *l)
         diff = lkg_adopt_diff("the kubelet without lkgfs", before, "served", wanted);
         if (l->tool->options.adopt.dry_run)
                 return lkg_tool_print_text(
-                        *diff ? lkg_tool_format("%sThis is written to %s, which is kept as %s" ASIDE ".\n",
-                                                diff, l->look.base, l->look.base)
+                        *diff ? lkg_tool_format(
+                                        "%sThis is written to %s, which is kept as %s" LKG_ADOPT_BAKED ".\n",
+                                        diff, l->look.base, l->look.base)
                               : "What the kubelet sees: no difference.\n",
                         LKG_TOOL_OK);
         if (!*diff)
@@ -147,6 +148,16 @@ static int bake(const struct leaving *l)
                                        "the kubelet would not see what is served: its own drop-ins override "
                                        "it. Move "
                                        "them away and run it again, or use --force");
+}
+
+/* Only while they are served: else copies may be older than the manifests. */
+static int bake_pods(const struct leaving *l)
+{
+        const char *dir = l->known && lkg_root_exists(l->look.rootfd, LKG_ADOPT_PODS)
+                                  ? lkg_map_get_string(read_layers(l), "staticPodPath")
+                                  : NULL;
+
+        return dir && *dir == '/' ? lkg_adopt_bake_pods(&l->look, &l->record, dir) : LKG_TOOL_OK;
 }
 
 /* ---- undoing ---- */
@@ -210,8 +221,11 @@ static int show(const struct leaving *l)
         lkg_buf_printf(&buf, "Adopted as a node of %s. In this order:\n", l->record.profile);
         lkg_buf_puts(&buf, "    " LKG_ADOPT_KUBELET ": undone; systemctl daemon-reload\n");
         if (lkg_plan_has_pods(&l->record))
-                lkg_buf_puts(&buf,
-                             "    systemctl " LKG_ADOPT_RESTART ", which restarts each static pod once\n");
+                lkg_buf_puts(
+                        &buf,
+                        "    manifests that are not what is served: replaced, kept as .NAME" LKG_ADOPT_BAKED
+                        "\n"
+                        "    systemctl " LKG_ADOPT_RESTART ", which restarts each static pod once\n");
         lkg_buf_puts(&buf, "    systemctl disable --now lkgfs.service\n");
         for (size_t i = l->record.n_files; i > 0; i--) {
                 const struct lkg_adopt_file *file = &l->record.files[i - 1];
@@ -242,6 +256,8 @@ static int abandon(struct leaving *l)
                         "so it is not known what the kubelet would read; --force goes back all the same");
         l->known = status == LKG_TOOL_OK;
         status = bake(l);
+        if (status == LKG_TOOL_OK && !l->tool->options.adopt.dry_run)
+                status = bake_pods(l);
         if (status == LKG_TOOL_OK)
                 status = l->tool->options.adopt.dry_run ? show(l) : leave(l);
         if (status == LKG_TOOL_OK && !l->tool->options.adopt.dry_run)

@@ -98,3 +98,17 @@ def test_removing_the_package_keeps_them(node):
     restart(node)
     node.dpkg("--remove", "lkgfs")
     assert reads(node) == "/etc/kubernetes/manifests" and not node.exists("/etc/kubernetes/static-pods")
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["running", "stopped"])
+def test_what_a_kubelet_would_refuse_is_not_left_to_it(node, stopped):
+    lkgfs(node, "adopt", "--static-pods")
+    restart(node)
+    node.shell("cd /etc/kubernetes/manifests; echo '{' > etcd.yaml; cp kube-apiserver.yaml kube-apiserver.yaml.bak")
+    assert reads(node) == "/etc/kubernetes/static-pods"
+    if stopped:
+        node.run("systemctl", "stop", "lkgfs.service", check=True)
+    assert "etcd.yaml is not what was served, and is kept as .etcd.yaml.before-abandon" in lkgfs(node, "abandon")
+    assert reads(node) == "/etc/kubernetes/manifests" and not node.exists("/etc/kubernetes/static-pods")
+    assert node.read("/etc/kubernetes/manifests/.etcd.yaml.before-abandon") == "{\n"
+    assert node.exists("/etc/kubernetes/manifests/.kube-apiserver.yaml.bak.before-abandon") and not node.exists("/etc/kubernetes/manifests/kube-apiserver.yaml.bak")
