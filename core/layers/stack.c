@@ -367,7 +367,8 @@ static int open_tree(struct collect *c, const char *path, const char *full, bool
         }
         if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)
                 return fd;
-        if ((fd != -ENOENT || c->role == LKG_LAYER_MANIFEST) && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        if ((fd != -ENOENT || c->role == LKG_LAYER_MANIFEST) &&
+            fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
                 if (S_ISDIR(st.st_mode))
                         say_of_path(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
                                     "the directory cannot be opened; check its mode");
@@ -420,11 +421,9 @@ static void keep_missing(struct collect *c)
 
         for (size_t i = 0; stack->unsettled && i < before->n; i++) {
                 struct lkg_layer *layer = before->items[i];
-                bool found = false;
 
-                for (size_t k = 0; k < n && !found; k++)
-                        found = strcmp(c->found.layers.items[k]->path, layer->path) == 0;
-                if (found || !stack->unsettled(layer->path, stack->unsettled_userdata))
+                if ((n && bsearch(&layer, c->found.layers.items, n, sizeof(layer), compare_paths)) ||
+                    !stack->unsettled(layer->path, stack->unsettled_userdata))
                         continue;
                 accept_layer(c, lkg_layer_ref(layer));
                 stack->complete = false;

@@ -147,6 +147,17 @@ static void replace_slow_server(struct lkg_supervisor *s)
         lkg_child_start(s, LKG_CHILD_SERVER);
 }
 
+/*
+ * Containers that have mounted a part of the view, and others who use one, cannot get another: the file server stays for them,
+ * passes through, and ends with the last. A later lkgfsd must not take it over.
+ */
+static void leave_server(struct lkg_supervisor *s)
+{
+        (void)unlinkat(s->dirs.runtime, LKG_HANDOVER_SOCKET, 0);
+        lkg_child_forget(&s->children[LKG_CHILD_SERVER]);
+        end_children(s);
+}
+
 static void on_phase_limit(void *userdata)
 {
         struct lkg_supervisor *s = userdata;
@@ -160,7 +171,7 @@ static void on_phase_limit(void *userdata)
         else if (s->phase == LKG_PHASE_SERVER)
                 replace_slow_server(s);
         else if (s->phase == LKG_PHASE_DRAIN)
-                end_children(s); /* files that are still open now fail with ENOTCONN, as documented */
+                leave_server(s);
         else if (s->phase == LKG_PHASE_END)
                 give_up_children(s);
 }
@@ -337,8 +348,7 @@ static void unmounted(void *userdata, int status)
         if (status < 0) /* the helper hangs in a request: detaching sends none */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
         if (status == 1)
-                lkg_log_notice("%s is still in use: detached; its users get an error in %u s at the latest",
-                               s->mount_point, (unsigned)(DRAIN_LIMIT_NS / LKG_NSEC_PER_SEC));
+                lkg_log_notice("%s is still in use: detached; its users are served on", s->mount_point);
         drain(s);
 }
 

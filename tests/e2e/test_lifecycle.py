@@ -7,6 +7,7 @@ import os
 import pwd
 import signal
 import stat
+import subprocess
 
 import pytest
 
@@ -475,3 +476,24 @@ def test_descriptors_are_not_inherited(mount):
     for name, pid in {**mount.children(), "lkgfsd": mount.process.pid}.items():
         holders[name] = "/dev/fuse" in [target for _, target in lib.open_files(pid)]
     assert holders == {"lkgfsd": True, "lkgfs-fs": True, "lkgfs-engine": False, "lkgfs-notify": False}
+
+
+def test_a_container_keeps_what_it_has_mounted(mounts):
+    """A part of the view is mounted in another namespace, as a hostPath of a static pod is: it outlives a stop and a start, and its file
+    server does not outlive it."""
+    mount = mounts(tree=lambda root: (lib.make_tree(root), lib.write_file(os.path.join(root, "pki/ca.crt"), "1\n")))
+    holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", f"mount --bind {mount.path('pki')} /mnt && echo && read -r end"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    file = f"/proc/{holder.pid}/root/mnt/ca.crt"
+    try:
+        assert holder.stdout.readline() == b"\n" and lib.read_file(file) == b"1\n"
+        server = mount.child("lkgfs-fs")
+        assert mount.stop() == 0 and not lib.is_mounted(mount.mountpoint)
+        assert lib.read_file(file) == b"1\n"
+        mount.start()
+        mount.write("pki/ca.crt", "2\n")
+        assert lib.read_file(file) == b"2\n" and mount.child("lkgfs-fs") != server and os.path.exists(f"/proc/{server}")
+    finally:
+        holder.communicate()
+    mount.wait_for(lambda: not os.path.exists(f"/proc/{server}"), "the end of the first file server")
+    assert "\nmaxPods: 64\n" in mount.document()

@@ -56,8 +56,10 @@ def make_image(folder):
 
 
 class VirtualMachine:
-    def __init__(self, image, folder):
+    def __init__(self, image, folder, memory="1G", files=None):
+        """@files: a folder whose content is on a disk of its own, /dev/vdb."""
         self.image = image
+        self.memory = memory
         self.folder = folder
         self.process = self.port = self.reader = None
         self.boots = 0
@@ -68,13 +70,18 @@ class VirtualMachine:
         self.agents = 0  # how often the agent has said that it is there
         self.disk = folder / "disk.qcow2"
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", image / "disk.raw", self.disk], check=True)
+        self.more = []
+        if files:
+            size = sum(path.stat().st_size for path in pathlib.Path(files).rglob("*")) * 5 // 4 + (32 << 20)
+            subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", files, folder / "files.raw", f"{size >> 10}k"], check=True)
+            self.more = ["-drive", f"file={folder / 'files.raw'},if=virtio,format=raw,readonly=on"]
 
     def command(self, *devices):
         # cache=writeback: the machine sees a disk with a volatile cache and has to flush it.
-        return [QEMU, *accelerator(), "-smp", "2", "-m", "1G", "-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd"),
+        return [QEMU, *accelerator(), "-smp", "2", "-m", self.memory, "-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd"),
                 "-append", "root=/dev/vda rw console=ttyS0 quiet mitigations=off systemd.show_status=1 systemd.mask=systemd-timesyncd.service",
                 "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=writeback", "-device", "virtio-rng-pci", "-nic", "none",
-                "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=port,name=machine", "-no-reboot", "-display", "none", *devices]
+                "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=port,name=machine", "-no-reboot", "-display", "none", *self.more, *devices]
 
     # ---- power ----
 
