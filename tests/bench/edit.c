@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of changing a drop-in, and whether the next open shows the change.
+ * The cost of changing a drop-in or a manifest, and whether the next open shows the change.
  *
  *     edit [-c CPU] [-r ROUNDS] [-n ITERATIONS] LABEL=DROPIN[,VIEW]...
  *
- * Rewrites DROPIN in place (open with O_TRUNC, write, close) with a new value of maxPods each time.
- * With VIEW, opens the merged file at once and looks for that value: a miss is counted as stale.
+ * Rewrites DROPIN in place (open with O_TRUNC, write, close) with a new value of maxPods each time; if its name ends with .yaml, it is a
+ * pod, with a new image. With VIEW, opens the merged file at once and looks for that value: a miss is counted as stale.
  * Prints, per target, the lines `LABEL.close` (the close alone), `LABEL.edit` (open to close) and,
  * with VIEW, `LABEL.stale`, whose second field is the count.
  */
@@ -23,6 +23,8 @@ struct target {
 };
 
 static const char header[] = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+static const char pod[] =
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: edit}\nspec:\n  containers:\n  - name: edit\n";
 
 static int shows(const char *path, const char *line)
 {
@@ -42,12 +44,13 @@ static int shows(const char *path, const char *line)
 
 static void edit(struct target *t, unsigned value, int count)
 {
+        bool is_pod = strcmp(strrchr(t->dropin, '.'), ".yaml") == 0;
         char text[256], line[64];
         uint64_t start, before, end;
         int fd, n;
 
-        (void)snprintf(line, sizeof(line), "\nmaxPods: %u\n", value);
-        n = snprintf(text, sizeof(text), "%s%s", header, line + 1);
+        (void)snprintf(line, sizeof(line), is_pod ? "\n    image: i:%u\n" : "\nmaxPods: %u\n", value);
+        n = snprintf(text, sizeof(text), "%s%s", is_pod ? pod : header, line + 1);
         start = now_ns();
         fd = open(t->dropin, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         if (fd < 0)

@@ -83,8 +83,8 @@ class NamespaceMachine:
             found.setdefault(path.rpartition("/")[2], []).append(int(pid))
         return found
 
-    def wait_for(self, predicate, what):
-        end = lib.deadline()
+    def wait_for(self, predicate, what, seconds=lib.TIMEOUT_S):
+        end = lib.deadline(seconds)
         while not predicate():
             if lib.time.monotonic() > end:
                 raise lib.Failure(f"waited in vain: {what}\n{self.processes()}\n{self.mounts()}")

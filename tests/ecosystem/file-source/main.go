@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // file-source DIRECTORY: what a kubelet does with the static pods in it, by its own code, which lists them every second here: a line of JSON for each
-// update that its loop gets.
+// update that its loop gets, with the pods as it would run them.
 package main
 
 import (
@@ -27,14 +27,14 @@ func (latency) ObservedPodOnWatch(klog.Logger, *v1.Pod, time.Time) {}
 
 func main() {
 	ctx := context.Background()
-	pods := config.NewPodConfig(&record.FakeRecorder{}, latency{})
-	config.NewSourceFile(klog.FromContext(ctx), os.Args[1], types.NodeName("n1"), time.Second, pods.Channel(ctx, kubetypes.FileSource))
+	source := config.NewPodConfig(&record.FakeRecorder{}, latency{})
+	config.NewSourceFile(klog.FromContext(ctx), os.Args[1], types.NodeName("n1"), time.Second, source.Channel(ctx, kubetypes.FileSource))
 	out := json.NewEncoder(os.Stdout)
-	for update := range pods.Updates() {
-		names := map[string]string{}
+	for update := range source.Updates() {
+		pods := map[string]*v1.Pod{}
 		for _, pod := range update.Pods {
-			names[pod.Name] = string(pod.UID)
+			pods[pod.Name] = pod
 		}
-		out.Encode(map[string]any{"op": operations[update.Op], "pods": names})
+		out.Encode(map[string]any{"op": operations[update.Op], "pods": pods})
 	}
 }
