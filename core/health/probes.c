@@ -104,6 +104,7 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
 {
         struct lkg_probe *p = userdata;
         struct lkg_error why = { 0 };
+        bool failed = p->n_failures > 0;
         int r = judge(p, result, &why);
 
         p->transfer = NULL;
@@ -113,6 +114,8 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
                 say_health(p, LKG_HEALTH_GOOD, "");
         else if (p->n_failures >= p->threshold)
                 say_health(p, LKG_HEALTH_BAD, why.message);
+        if (failed != (p->n_failures > 0))
+                p->probes->changed(p->probes->userdata);
 }
 
 /* ---- questions ---- */
@@ -227,7 +230,7 @@ enum lkg_health_state lkg_probe_health(const struct lkg_probe *p,
 
 uint64_t lkg_probe_good_ns(const struct lkg_probe *p)
 {
-        return p->good_ns;
+        return p->n_failures ? 0 : p->good_ns;
 }
 
 /* ---- lifetime ---- */

@@ -220,11 +220,11 @@ static const struct lkg_config_field health_fields[] = {
 };
 
 static const struct lkg_config_field component_trial_fields[] = {
-        { "duration", F_DURATION, COMPONENT(pods.duration_ns), "6m",
+        { "duration", F_DURATION, COMPONENT(pods.duration_ns), "5m",
           .set_offset = COMPONENT(pods.duration_set),
           .doc = "of StaticPods: how long a changed manifest may take until its probes answer well; "
                  "default: "
-                 "trial.duration, else 6m, because kubeadm waits for 5m" },
+                 "trial.duration, else 5m" },
         { "settle", F_DURATION, COMPONENT(pods.settle_ns), "30s", .set_offset = COMPONENT(pods.settle_set),
           .doc = "of StaticPods: manifests that change within this time are tried together" },
         { "health", F_OBJECT, .sub = health_fields,

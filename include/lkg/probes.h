@@ -51,7 +51,7 @@ enum lkg_health_state lkg_probe_health(const struct lkg_probe *probe,
                                        char ret_words[static LKG_HEALTH_WORDS_MAX]);
 /**
  * lkg_probe_good_ns() - since when (CLOCK_BOOTTIME) what is asked now has been good without a break: fewer failures than the threshold
- * are none. 0 = it is not, or has not answered yet.
+ * are none. 0 = it is not, or has not answered yet, or its newest answer was none.
  */
 uint64_t lkg_probe_good_ns(const struct lkg_probe *probe);
 

@@ -153,6 +153,15 @@ def test_a_dead_end_is_said(endpoint):
         assert "last-known-good also failed: etcd.yaml" in mount.status("condition", "static-pods")
 
 
+def test_an_answer_of_the_old_pod_is_not_enough(endpoint):
+    with mounted(endpoint) as mount:
+        before = len(endpoint.requests)
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        mount.wait_for(lambda: len(endpoint.requests) > before, "the first answer", component="static-pods")
+        endpoint.status = 500
+        wait(mount, "etcd.yaml", "back")
+
+
 def test_a_mistake_meanwhile_does_not_keep_what_fails(endpoint):
     with mounted(endpoint) as mount:
         endpoint.status = 500
