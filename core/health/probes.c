@@ -40,9 +40,10 @@ struct lkg_probes {
 
 /* ---- answers ---- */
 
-static void say_health(struct lkg_probe *p, enum lkg_health_state health, const char *words)
+/* @changed: something else has. The last thing to be done with @p, which may be freed by who is told. */
+static void say_health(struct lkg_probe *p, enum lkg_health_state health, const char *words, bool changed)
 {
-        bool same = p->health == health && strcmp(p->words, words) == 0;
+        bool same = p->health == health && strcmp(p->words, words) == 0 && !changed;
 
         if (health != LKG_HEALTH_GOOD)
                 p->good_ns = 0;
@@ -104,18 +105,17 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
 {
         struct lkg_probe *p = userdata;
         struct lkg_error why = { 0 };
-        bool failed = p->n_failures > 0;
+        bool failed = p->n_failures > 0, bad;
         int r = judge(p, result, &why);
 
         p->transfer = NULL;
         lkg_remote_arm(p->timer, p->asked_ns + p->interval_ns);
         p->n_failures = r == 0 ? 0 : p->n_failures + (p->n_failures < p->threshold);
-        if (r == 0)
-                say_health(p, LKG_HEALTH_GOOD, "");
-        else if (p->n_failures >= p->threshold)
-                say_health(p, LKG_HEALTH_BAD, why.message);
-        if (failed != (p->n_failures > 0))
-                p->probes->changed(p->probes->userdata);
+        bad = r < 0 && p->n_failures >= p->threshold;
+        if (r == 0 || bad)
+                say_health(p, bad ? LKG_HEALTH_BAD : LKG_HEALTH_GOOD, why.message, failed != (r < 0));
+        else if (!failed)
+                p->probes->changed(p->probes->userdata); /* as in say_health() */
 }
 
 /* ---- questions ---- */
