@@ -14,13 +14,6 @@
 static const char not_negative[] = "it must not be negative";
 static const char bit[] = "want a bit, 0 to 31";
 
-static int parse_ip(const char *text, size_t size, char *reason)
-{
-        struct lkg_ip ip;
-
-        return lkg_ip_parse(text, size, &ip, reason);
-}
-
 static int parse_cidr(const char *text, size_t size, char *reason)
 {
         struct lkg_cidr cidr;
@@ -47,7 +40,7 @@ const struct lkg_value_rule lkg_kubeproxy_rules[] = {
         { "mode", LKG_RULE_WORD, .words = "iptables, ipvs, nftables", .flags = LKG_RULE_EMPTY_OK },
         { "clientConnection.burst", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
         { "configSyncPeriod", LKG_RULE_DURATION, "it must be greater than 0", .min = 1, .max = NO_MAX },
-        { "bindAddress", LKG_RULE_PARSE, .parse = parse_ip },
+        { "bindAddress", LKG_RULE_PARSE, .parse = lkg_ip_check },
         { "healthzBindAddress", LKG_RULE_PARSE, .parse = lkg_host_port_check, .flags = LKG_RULE_EMPTY_OK },
         { "metricsBindAddress", LKG_RULE_PARSE, .parse = lkg_host_port_check },
         { "detectLocalMode", LKG_RULE_WORD,

@@ -167,13 +167,6 @@ static int check_log_size(struct lkg_span key, struct lkg_span value, char *reas
 
 /* ---- single values ---- */
 
-static int parse_ip(const char *text, size_t size, char *reason)
-{
-        struct lkg_ip ip;
-
-        return lkg_ip_parse(text, size, &ip, reason);
-}
-
 /* Go 1.26, crypto/tls, secure and insecure ones; the last two names are kept by component-base. */
 static const char cipher_suites[] = "TLS_AES_128_GCM_SHA256, "
                                     "TLS_AES_256_GCM_SHA384, "
@@ -204,7 +197,7 @@ static const char cipher_suites[] = "TLS_AES_128_GCM_SHA256, "
                                     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305";
 
 static const struct lkg_value_rule table[] = {
-        { "address", LKG_RULE_PARSE, .parse = parse_ip, .flags = LKG_RULE_LATER },
+        { "address", LKG_RULE_PARSE, .parse = lkg_ip_check, .flags = LKG_RULE_LATER },
         { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = lkg_sysctl_pattern_136,
           .flags = LKG_RULE_LATER | LKG_RULE_EMPTY_OK, .until = 136 },
         { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = lkg_sysctl_pattern,
