@@ -50,6 +50,8 @@ const struct lkg_value_rule lkg_kubeproxy_rules[] = {
           .when = "detectLocalMode", .is = "BridgeInterface" },
         { "detectLocal.interfaceNamePrefix", LKG_RULE_SET, "detectLocalMode InterfaceNamePrefix needs it",
           .when = "detectLocalMode", .is = "InterfaceNamePrefix" },
+        { "mode", LKG_RULE_NOT, "turn it on, or use the mode nftables or iptables", .words = "ipvs",
+          .gate = "KubeProxyIPVS", .flags = LKG_RULE_GATE_OFF, .since = 137 },
 };
 const size_t lkg_n_kubeproxy_rules = LKG_ARRAY_SIZE(lkg_kubeproxy_rules);
 
@@ -132,16 +134,6 @@ static void check_node_ports(const struct lkg_rules *rules)
                         more = check_node_port_136(rules, &m, lkg_value_size(list) == 1);
 }
 
-static void check_ipvs(const struct lkg_rules *rules)
-{
-        static const char mode[] = "mode", gate[] = "KubeProxyIPVS";
-        const struct lkg_value *value = lkg_rule_about(rules, mode);
-
-        if (rules->release >= 137 && lkg_span_is(lkg_text_of(value), "ipvs") && !lkg_rule_gate(rules, gate))
-                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, mode, value, gate,
-                                "turn it on, or use the mode nftables or iptables");
-}
-
 static void check_cluster_cidrs(const struct lkg_rules *rules)
 {
         static const char path[] = "clusterCIDR";
@@ -177,7 +169,6 @@ void lkg_rules_kubeproxy(const struct lkg_rules *rules)
         check_node_ports(rules);
         lkg_rules_logging(rules);
         check_periods(rules);
-        check_ipvs(rules);
         check_cluster_cidrs(rules);
         lkg_rule_hidden_metrics(rules);
 }

@@ -473,6 +473,8 @@ static bool is_word(const struct lkg_value_rule *row, const struct lkg_value *va
 {
         struct lkg_span text = lkg_text_of(value);
 
+        if (value && lkg_value_type(value) == LKG_NUMBER)
+                text.data = lkg_value_text(value, &text.size);
         return text.size == 0 ? !!(row->flags & LKG_RULE_EMPTY_OK) : lkg_rule_word(row->words, text);
 }
 
