@@ -86,8 +86,6 @@ static void check_field(const struct lkg_rules *ref, const char *path)
                      open + 4 <= text.data + text.size;
         LKG_CLEANUP(lkg_freep) char *lower = NULL;
 
-        if (lkg_rule_get(ref, "apiVersion") && !lkg_rule_is(ref, "apiVersion", "v1"))
-                lkg_breach_at(ref, LKG_F_NOT_ONE_OF, "apiVersion", "is not known; want v1");
         if (!keyed && !lkg_rule_word(words, text))
                 lkg_breach_at(ref, LKG_F_NOT_ONE_OF, path, "is not known; want one of %s", words);
         if (!keyed)
@@ -113,10 +111,7 @@ static void check_resource_field(const struct lkg_rules *ref, const char *path)
                      strncmp(text.data, "requests.hugepages-", 19) == 0;
         const char *want = lkg_rule_word("limits.cpu, requests.cpu", text) ? "1m, 1" : bytes;
 
-        if (lkg_rule_around(ref, "Volume") && lkg_rule_text(ref, "containerName").size == 0)
-                lkg_breach_at(ref, LKG_F_REQUIRED, "containerName",
-                              "is empty and must not be in a volume; set it");
-        else if (!known)
+        if (!known)
                 lkg_breach_at(ref, LKG_F_NOT_ONE_OF, path, "is not known; want one of %s", words);
         if (!known || given.size == 0 || lkg_quantity_parse(given.data, given.size, &quantity, NULL) < 0)
                 return;
@@ -128,8 +123,9 @@ static void check_resource_field(const struct lkg_rules *ref, const char *path)
 
 /* ---- rows ---- */
 
-#define ROW LKG_POD_ROW
-#define NIL .flags = LKG_RULE_NIL
+#define ROW      LKG_POD_ROW
+#define NIL      .flags = LKG_RULE_NIL
+#define OR_EMPTY .flags = LKG_RULE_EMPTY_OK
 
 static const char ends[] = "is not for containers that are not started again; want NotRequired";
 static const char read_only[] = "needs readOnly true, and no mountPropagation";
@@ -147,7 +143,7 @@ const struct lkg_pod_rule lkg_pod_container_rules[] = {
         ROW(ONE_OF, "EnvVarSource",
             .words = "fieldRef, resourceFieldRef, fileKeyRef, secretKeyRef, configMapKeyRef"),
         ROW(ONE_OF, "DownwardAPIVolumeFile", .words = "fieldRef, resourceFieldRef"),
-        ROW(ONE_OF, "VolumeProjection", .words = projections, .flags = LKG_RULE_EMPTY_OK, .until = 133),
+        ROW(ONE_OF, "VolumeProjection", .words = projections, OR_EMPTY, .until = 133),
         ROW(ONE_OF, "VolumeProjection", .words = projections, .since = 134),
 
         /* only containers that stay have probes and a lifecycle */
@@ -189,6 +185,8 @@ const struct lkg_pod_rule lkg_pod_container_rules[] = {
         ROW(UNSET, "SeccompProfile.localhostProfile AppArmorProfile.localhostProfile",
             "another type than Localhost", NIL, .when = "type", .is = "!Localhost"),
 
+        ROW(WORD, "ObjectFieldSelector.apiVersion", .words = "v1", OR_EMPTY),
+        ROW(SET, "ResourceFieldSelector.containerName", "set it in a volume", .around = "Volume"),
         ROW(UNSET, "EnvVar.valueFrom", "value", NIL, .when = "value"),
         ROW(UNSET, "VolumeMount.subPathExpr", "subPath", .when = "subPath"),
         ROW(NOT, "VolumeMount.mountPropagation", "is for privileged containers only",
