@@ -130,31 +130,21 @@ static bool has_parts(const struct lkg_schema_node *node)
 
 /* ---- what is ignored ---- */
 
-struct ignoring {
-        unsigned release;
-        struct lkg_report *report;
-};
-
 static bool is_header(const char *name)
 {
         return strcmp(name, lkg_header_fields[0]) == 0 || strcmp(name, lkg_header_fields[1]) == 0;
 }
 
-static void report_ignored(const struct ignoring *to, const struct lkg_schema_node *node,
+static void report_ignored(const struct lkg_rules *to, const struct lkg_schema_node *node,
                            const struct lkg_schema_node *folded, const char *at, const struct lkg_member *m)
 {
-        const char *quoted = LKG_QUOTE(m->key), *best;
-        struct lkg_nearest nearest;
+        const char *quoted = LKG_QUOTE(m->key), *best = lkg_node_nearest(node, m->key.data);
 
         if (folded) {
                 lkg_report_add(to->report, LKG_WARNING, LKG_F_WRONG_CASE, LKG_AT(m->value),
                                "%s%s is ignored by the kubelet; write %s", at, quoted, folded->name);
                 return;
         }
-        lkg_nearest_init(&nearest, m->key.data);
-        for (size_t i = 0; i < node->n_members; i++)
-                lkg_nearest_offer(&nearest, node->members[i]->name);
-        best = lkg_nearest_best(&nearest);
         lkg_report_add(to->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, LKG_AT(m->value),
                        "%s%s is not a field of a Pod in %s and is ignored by the kubelet%s%s%s", at, quoted,
                        LKG_RELEASE_TEXT(to->release), best ? "; did you mean " : "", best ? best : "",
@@ -162,7 +152,7 @@ static void report_ignored(const struct ignoring *to, const struct lkg_schema_no
 }
 
 /* @at: the path of @value, with a point at the end if it is a struct in something */
-static void find_ignored(const struct ignoring *to, const struct lkg_schema_node *node, const char *at,
+static void find_ignored(const struct lkg_rules *to, const struct lkg_schema_node *node, const char *at,
                          const struct lkg_value *value)
 {
         bool is_struct = node->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP,
@@ -245,47 +235,39 @@ static void walk(const struct lkg_rules *up, const struct lkg_schema_node *node,
 
 /* ---- judging ---- */
 
-static bool is_wanted(const struct lkg_value *value, const char *want)
-{
-        struct lkg_span text = lkg_text_of(value);
-
-        return lkg_span_is(text, want) || (strcmp(want, "v1") == 0 && lkg_span_is(text, "/v1"));
-}
-
 /*
  * Names in any case, as apimachinery's SimpleMetaFactory reads them. Of several spellings the last one counts, in an order that we do
  * not know any more, so the right one does; what is no text is refused.
  */
-static bool check_header(const struct lkg_value *doc, const char *name, const char *want,
+static void check_header(const struct lkg_value *doc, const char *name, const char *words,
                          struct lkg_report *report)
 {
         const struct lkg_value *value = NULL;
 
         for (struct lkg_member m = { 0 }; lkg_value_next(doc, &m);) {
                 bool decided = value && (lkg_value_type(value) != LKG_STRING ||
-                                         (is_wanted(value, want) && lkg_value_type(m.value) == LKG_STRING));
+                                         (lkg_rule_word(words, lkg_text_of(value)) &&
+                                          lkg_value_type(m.value) == LKG_STRING));
 
                 if (!decided && lkg_merge_key_folds(name, m.key.data, m.key.size) &&
                     lkg_value_type(m.value) != LKG_NULL)
                         value = m.value;
         }
-        if (is_wanted(value, want))
-                return true;
+        if (lkg_rule_word(words, lkg_text_of(value)))
+                return;
         lkg_report_add(report, LKG_ERROR, value ? LKG_F_NOT_ONE_OF : LKG_F_REQUIRED,
                        LKG_AT(value ? value : doc),
-                       "%s: %s is not what a kubelet takes as a static pod; want %s", name,
-                       value ? LKG_QUOTE(lkg_text_of(value)) : "(unset)", want);
-        return false;
+                       "%s: %s is not what a kubelet takes as a static pod; want %.*s", name,
+                       value ? LKG_QUOTE(lkg_text_of(value)) : "(unset)", (int)strcspn(words, ","), words);
 }
 
 void lkg_pod_judge(const struct lkg_value *doc, unsigned release, struct lkg_report *report)
 {
         const struct lkg_schema_node *node = pod_node(release = lkg_release_judged(release));
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report misfits = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *pod = NULL;
         const struct lkg_gates gates = { .release = release };
-        const struct lkg_rules top = { .release = release, .gates = &gates, .report = &misfits };
-        bool is_pod;
+        const struct lkg_rules top = { .release = release, .gates = &gates, .report = report };
+        size_t n_errors = report->n_severity[LKG_ERROR];
 
         if (lkg_value_type(doc) != LKG_MAP) {
                 lkg_report_add(report, LKG_ERROR, LKG_F_WRONG_TYPE, LKG_AT(doc),
@@ -294,16 +276,16 @@ void lkg_pod_judge(const struct lkg_value *doc, unsigned release, struct lkg_rep
                                lkg_value_type(doc) == LKG_NULL ? "nothing" : "this");
                 return;
         }
-        is_pod = check_header(doc, "kind", "Pod", report);
-        if (!check_header(doc, "apiVersion", "v1", report) || !is_pod)
+        check_header(doc, "kind", "Pod", report);
+        check_header(doc, "apiVersion", "v1, /v1", report);
+        if (report->n_severity[LKG_ERROR] > n_errors)
                 return;
-        find_ignored(&(struct ignoring){ release, report }, node, "", doc);
-        pod = lkg_typed_decode(node, doc, LKG_TYPED_ROUND | LKG_TYPED_TWICE, &misfits, NULL);
-        if (!lkg_report_first_error(&misfits)) {
-                (void)lkg_map_remove(pod, "status", strlen("status")); /* which is not validated */
-                walk(&top, node, "", "", pod);
-        }
-        lkg_report_append(report, &misfits);
+        find_ignored(&top, node, "", doc);
+        pod = lkg_typed_decode(node, doc, LKG_TYPED_ROUND | LKG_TYPED_TWICE, report, NULL);
+        if (report->n_severity[LKG_ERROR] > n_errors)
+                return;
+        (void)lkg_map_remove(pod, "status", strlen("status")); /* which is not validated */
+        walk(&top, node, "", "", pod);
 }
 
 /* ---- of a manifest that need not be right ---- */
