@@ -96,14 +96,14 @@ static struct rule_of {
 } * all_rules;
 static size_t n_rules;
 
-static void add_rules(const struct lkg_pod_rule *rows, size_t n)
+static void add_rules(const struct lkg_value_rule *rows, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
-                char *rest = keep(rows[i].fields), *path;
+                char *rest = keep(rows[i].path), *path;
 
                 while ((path = strsep(&rest, " "))) {
                         lkg_need(LKG_GROW(all_rules, n_rules));
-                        all_rules[n_rules] = (struct rule_of){ strsep(&path, "."), rows[i].rule };
+                        all_rules[n_rules] = (struct rule_of){ strsep(&path, "."), rows[i] };
                         all_rules[n_rules++].rule.path = path ? path : "";
                 }
         }

@@ -14,22 +14,14 @@ extern const struct lkg_pod_type lkg_pod_types[]; /* tables/pod.c, by name */
 extern const size_t lkg_n_pod_types;
 
 /*
- * A rule and its fields, a space between two: `Type.field`, or `name.field` of what stands under this name; the field may be dotted.
- * `Type` alone: the rule has no path of its own.
+ * Rules. The path of each is its fields, a space between two: `Type.field`, or `name.field` of what stands under this name; the field
+ * may be dotted. `Type` alone: the rule has no path of its own.
  */
-struct lkg_pod_rule {
-        const char *fields;
-        struct lkg_value_rule rule;
-};
-#define LKG_POD_ROW(of, at, ...)                           \
-        {                                                  \
-                at,                                        \
-                {                                          \
-                        .kind = LKG_RULE_##of, __VA_ARGS__ \
-                }                                          \
+#define LKG_POD_ROW(kind, fields, ...)               \
+        {                                            \
+                fields, LKG_RULE_##kind, __VA_ARGS__ \
         }
-
-extern const struct lkg_pod_rule lkg_pod_rules[], lkg_pod_container_rules[], lkg_pod_placing_rules[];
+extern const struct lkg_value_rule lkg_pod_rules[], lkg_pod_container_rules[], lkg_pod_placing_rules[];
 extern const size_t lkg_n_pod_rules, lkg_n_pod_container_rules, lkg_n_pod_placing_rules;
 
 /** lkg_pod_lower() - @text in lower case (ASCII); heap. */

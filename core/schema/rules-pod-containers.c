@@ -34,6 +34,16 @@ static void check_volume_name(const struct lkg_rules *mount, const char *path)
                 lkg_breach_at(mount, LKG_F_REQUIRED, path, "is not a volume of the pod; add it to volumes");
 }
 
+static void check_recursive(const struct lkg_rules *mount, const char *path)
+{
+        bool shared =
+                lkg_rule_get(mount, "mountPropagation") && !lkg_rule_is(mount, "mountPropagation", "None");
+
+        if (lkg_rule_is(mount, path, "Enabled, IfPossible") && (shared || !lkg_rule_bool(mount, "readOnly")))
+                lkg_breach_at(mount, LKG_F_CONTRADICTION, path,
+                              "needs readOnly true, and no mountPropagation");
+}
+
 static void check_file_key(const struct lkg_rules *key, const char *path)
 {
         const struct lkg_value *volume = lkg_map_find(key->volumes, lkg_rule_text(key, path));
@@ -128,11 +138,10 @@ static void check_resource_field(const struct lkg_rules *ref, const char *path)
 #define OR_EMPTY .flags = LKG_RULE_EMPTY_OK
 
 static const char ends[] = "is not for containers that are not started again; want NotRequired";
-static const char read_only[] = "needs readOnly true, and no mountPropagation";
 static const char projections[] =
         "downwardAPI, configMap, secret, serviceAccountToken, clusterTrustBundle, podCertificate";
 
-const struct lkg_pod_rule lkg_pod_container_rules[] = {
+const struct lkg_value_rule lkg_pod_container_rules[] = {
         ROW(ONCE, "Container.name", .around = "PodSpec"),
         ROW(ONCE, "ContainerPort.name VolumeMount.mountPath ContainerResizePolicy.resourceName",
             .around = "Container"),
@@ -192,13 +201,10 @@ const struct lkg_pod_rule lkg_pod_container_rules[] = {
         ROW(NOT, "VolumeMount.mountPropagation", "is for privileged containers only",
             .words = "Bidirectional", .around = "Container", .when = "securityContext.privileged",
             .is = "!"),
-        ROW(NOT, "VolumeMount.recursiveReadOnly", read_only, .words = "Enabled, IfPossible",
-            .when = "readOnly", .is = "!"),
-        ROW(NOT, "VolumeMount.recursiveReadOnly", read_only, .words = "Enabled, IfPossible",
-            .when = "mountPropagation", .is = "HostToContainer, Bidirectional"),
 
         ROW(CHECK, "ContainerPort.hostPort", .check = check_host_port),
         ROW(CHECK, "VolumeMount.name", .check = check_volume_name),
+        ROW(CHECK, "VolumeMount.recursiveReadOnly", .check = check_recursive),
         ROW(CHECK, "FileKeySelector.volumeName", .check = check_file_key),
         ROW(CHECK, "SleepAction.seconds", .check = check_sleep),
         ROW(CHECK, "Volume", .check = check_volume),

@@ -259,7 +259,7 @@ static void check_overhead(const struct lkg_rules *spec, const char *path)
 
 static const char one[] = "must have one entry with this operator";
 
-const struct lkg_pod_rule lkg_pod_placing_rules[] = {
+const struct lkg_value_rule lkg_pod_placing_rules[] = {
         ROW(SET, "Toleration.operator", "want a key, or Exists", .when = "key", .is = "!"),
         ROW(NOT, "Toleration.operator", "must be Exists without a key", .words = "Equal", .when = "key",
             .is = "!"),

@@ -242,7 +242,7 @@ static void check_sysctl(const struct lkg_rules *sysctl, const char *path)
 #define STATIC   .flags = LKG_RULE_STATIC
 #define GATE_OFF .flags = LKG_RULE_GATE_OFF | LKG_RULE_EMPTY_OK
 
-const struct lkg_pod_rule lkg_pod_rules[] = {
+const struct lkg_value_rule lkg_pod_rules[] = {
         /* what a static pod cannot have; a name that is empty is no reference (skipEmptyNames) */
         ROW(UNSET, "PodSpec.ephemeralContainers", "they can only be added to a running pod", STATIC),
         ROW(UNSET, "PodSpec.schedulingGates", "the kubelet has scheduled a static pod already", STATIC),
