@@ -49,7 +49,6 @@ static void report_unknown(const struct lint *lint, const struct lkg_schema_node
         const struct lkg_schema_node *later =
                 other ? lkg_node_member(other, m->key.data, m->key.size) : NULL;
         const char *quoted = LKG_QUOTE(m->key), *now = LKG_RELEASE_TEXT(release), *best;
-        struct lkg_nearest nearest;
 
         if (lkg_report_is_full(lint->report)) {
                 lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, NULL, "%s", ""); /* counted */
@@ -61,10 +60,7 @@ static void report_unknown(const struct lint *lint, const struct lkg_schema_node
                                LKG_RELEASE_TEXT(later->field->since), now);
                 return;
         }
-        lkg_nearest_init(&nearest, m->key.data);
-        for (size_t i = 0; i < node->n_members; i++)
-                lkg_nearest_offer(&nearest, node->members[i]->name);
-        best = lkg_nearest_best(&nearest);
+        best = lkg_node_nearest(node, m->key.data);
         lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, LKG_AT(m->value),
                        "%s%s%s is not a field of %s in %s and is ignored by the component%s%s%s",
                        node->field->path, *node->field->path ? ": " : "", quoted,

@@ -20,6 +20,13 @@ static const char *text(const struct lkg_value *map, const char *path)
         return lkg_object_text(map, path).data;
 }
 
+static bool ends_in(struct lkg_span text, const char *end)
+{
+        size_t n = strlen(end);
+
+        return text.size >= n && memcmp(text.data + text.size - n, end, n) == 0;
+}
+
 struct host_check {
         const struct lkg_value *spec;
         const struct lkg_pod_host *host;
@@ -34,11 +41,7 @@ static unsigned type_of(const struct host_check *c, const char *path)
         const char *below = c->host->mount_point ? lkg_path_below(path, c->host->mount_point) : NULL;
         struct stat st;
 
-        if (fstatat(below ? c->host->source_fd : AT_FDCWD,
-                    !below   ? path
-                    : *below ? below
-                             : ".",
-                    &st, 0) == 0)
+        if (fstatat(below ? c->host->source_fd : AT_FDCWD, below ? below : path, &st, 0) == 0)
                 return st.st_mode & S_IFMT;
         return errno == ENOENT || errno == ENOTDIR ? 0 : UINT_MAX;
 }
@@ -65,8 +68,7 @@ static void check_volume(const struct host_check *c, const struct lkg_value *vol
                 if (found != UINT_MAX && found != types[i].mode)
                         lkg_report_add(c->report, c->host->severity, LKG_F_NO_SUCH_FILE, LKG_AT(path),
                                        "spec.volumes[%s].hostPath.path: %s is no %s on this node, and the "
-                                       "pod does not "
-                                       "start before it is",
+                                       "pod does not start before it is",
                                        text(volume, "name"), LKG_QUOTE(lkg_text_of(path)), types[i].what);
         }
 }
@@ -74,42 +76,41 @@ static void check_volume(const struct host_check *c, const struct lkg_value *vol
 /* ---- files on the command line ---- */
 
 /* Flags whose value is a file that is there before the container is. */
-static bool names_file(const char *flag, size_t size)
+static bool names_file(struct lkg_span flag)
 {
         static const char *const ends[] = {
                 "-file",           "cafile",       "certfile", "keyfile",
                 "kubeconfig",      "-certificate", "-key",     "-certificate-authority",
                 "-provider-config"
         };
+        bool found = false;
 
-        if (size >= 8 && strncmp(flag + size - 8, "log-file", 8) == 0)
-                return false;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(ends); i++) {
-                size_t n = strlen(ends[i]);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ends); i++)
+                found |= ends_in(flag, ends[i]);
+        return found && !ends_in(flag, "log-file");
+}
 
-                if (size >= n && strncmp(flag + size - n, ends[i], n) == 0)
-                        return true;
-        }
-        return false;
+/* Without slashes at the end. */
+static size_t top_size(const struct lkg_value *mount)
+{
+        struct lkg_span top = lkg_object_text(mount, "mountPath");
+
+        while (top.size > 0 && top.data[top.size - 1] == '/')
+                top.size--;
+        return top.size;
 }
 
 /* The innermost mount that has @path; NULL = none. */
 static const struct lkg_value *mount_of(const struct lkg_value *container, const char *path)
 {
         const struct lkg_value *mounts = lkg_object_get(container, "volumeMounts"), *found = NULL;
-        size_t longest = 0;
 
         for (struct lkg_member m = { 0 }; lkg_value_next(mounts, &m);) {
-                const char *top = text(m.value, "mountPath");
-                size_t n = strlen(top);
+                size_t n = top_size(m.value);
 
-                while (n > 1 && top[n - 1] == '/')
-                        n--;
-                if (n <= longest || strncmp(path, top, n) != 0 ||
-                    (path[n] != '/' && path[n] != '\0' && n != 1))
-                        continue;
-                longest = n;
-                found = m.value;
+                if ((!found || n > top_size(found)) && strncmp(path, text(m.value, "mountPath"), n) == 0 &&
+                    (path[n] == '/' || path[n] == '\0'))
+                        found = m.value;
         }
         return found;
 }
@@ -117,21 +118,13 @@ static const struct lkg_value *mount_of(const struct lkg_value *container, const
 /* Is the file missing on the host, if that is where the mount has it from? */
 static bool is_missing(const struct host_check *c, const struct lkg_value *mount, const char *path)
 {
-        const struct lkg_value *volumes = lkg_object_get(c->spec, "volumes");
-        const char *name = text(mount, "name"), *top = text(mount, "mountPath");
-        size_t n = strlen(top);
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_object_get(c->spec, "volumes"), &m);) {
+                const char *host = text(m.value, "hostPath.path");
+                LKG_CLEANUP(lkg_freep) char *real = lkg_format("%s%s", host, path + top_size(mount));
 
-        while (n > 1 && top[n - 1] == '/')
-                n--;
-        for (struct lkg_member m = { 0 }; lkg_value_next(volumes, &m);) {
-                LKG_CLEANUP(lkg_freep) char *real = NULL;
-
-                if (strcmp(text(m.value, "name"), name) != 0)
-                        continue;
-                real = lkg_format("%s%s", text(m.value, "hostPath.path"), path + n);
-                return *text(m.value, "hostPath.path") && !*text(mount, "subPath") &&
-                       !*text(mount, "subPathExpr") && !strstr(text(m.value, "hostPath.type"), "OrCreate") &&
-                       type_of(c, real) == 0;
+                if (strcmp(text(m.value, "name"), text(mount, "name")) == 0)
+                        return *host && !*text(mount, "subPath") && !*text(mount, "subPathExpr") &&
+                               !strstr(text(m.value, "hostPath.type"), "OrCreate") && type_of(c, real) == 0;
         }
         return false;
 }
@@ -139,37 +132,30 @@ static bool is_missing(const struct host_check *c, const struct lkg_value *mount
 static void check_word(const struct host_check *c, const struct lkg_value *container,
                        const struct lkg_value *word)
 {
-        const char *data = lkg_text_of(word).data;
-        const char *equals = strchr(data, '=');
+        struct lkg_span flag, path;
         const struct lkg_value *mount;
 
-        if (strncmp(data, "--", 2) != 0 || !equals || equals[1] != '/' ||
-            !names_file(data + 2, (size_t)(equals - data) - 2))
+        if (!lkg_span_cut(lkg_text_of(word), '=', &flag, &path) || strncmp(flag.data, "--", 2) != 0 ||
+            *path.data != '/' || !names_file(lkg_span(flag.data + 2, flag.size - 2)))
                 return;
-        mount = mount_of(container, equals + 1);
+        mount = mount_of(container, path.data);
         if (!mount)
                 lkg_report_add(c->report, c->host->severity, LKG_F_NO_SUCH_FILE, LKG_AT(word),
                                "%.*s: %s lies in no volume that container %s mounts, so it sees only what "
-                               "its image has "
-                               "there",
-                               (int)(equals - data), data,
-                               LKG_QUOTE(lkg_span(equals + 1, strlen(equals + 1))), text(container, "name"));
-        else if (is_missing(c, mount, equals + 1))
+                               "its image has there",
+                               (int)flag.size, flag.data, LKG_QUOTE(path), text(container, "name"));
+        else if (is_missing(c, mount, path.data))
                 lkg_report_add(c->report, c->host->severity, LKG_F_NO_SUCH_FILE, LKG_AT(word),
-                               "%.*s: %s does not exist on this node", (int)(equals - data), data,
-                               LKG_QUOTE(lkg_span(equals + 1, strlen(equals + 1))));
+                               "%.*s: %s does not exist on this node", (int)flag.size, flag.data,
+                               LKG_QUOTE(path));
 }
 
 static void check_container(const struct host_check *c, const struct lkg_value *container)
 {
-        static const char *const lists[] = { "command", "args" };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(lists); i++) {
-                const struct lkg_value *words = lkg_object_get(container, lists[i]);
-
-                for (struct lkg_member m = { 0 }; lkg_value_next(words, &m);)
-                        check_word(c, container, m.value);
-        }
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_object_get(container, "command"), &m);)
+                check_word(c, container, m.value);
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_object_get(container, "args"), &m);)
+                check_word(c, container, m.value);
 }
 
 void lkg_pod_check_host(const struct lkg_value *doc, const struct lkg_pod_host *host,

@@ -5,178 +5,121 @@
  */
 #include "pod.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
 #include <lkg/limits.h>
 #include <lkg/text.h>
 #include <lkg/tree.h>
 
 /* ---- types ---- */
 
-struct types {
-        unsigned release;
-        struct lkg_schema_node **nodes; /* by row of lkg_pod_types[] */
-        char **texts;                   /* their fields, in pieces */
-        struct types *next;
-};
-
-static struct types *all_types;
-
-static struct lkg_schema_node *innermost(struct lkg_schema_node *node)
+/* What is made of the tables is kept: it is as constant as they are. */
+static char *keep(const char *text)
 {
-        while (node->item)
-                node = node->item;
-        return node;
+        static char **kept;
+        static size_t n_kept;
+        char *copy = lkg_copy(text);
+
+        lkg_need(lkg_strings_take(&kept, &n_kept, copy) == 0);
+        return copy;
 }
 
-/* One field, `name@134~135`. */
-static void add_field(struct types *types, size_t row, const char *go, char *name)
+static size_t row_of(const char *type)
+{
+        size_t i = 0;
+
+        while (i < lkg_n_pod_types && strcmp(lkg_pod_types[i].name, type) != 0)
+                i++;
+        return i;
+}
+
+static void add_fields(struct lkg_schema_node *type, char *rest, unsigned release)
 {
         static const struct lkg_field plain = { "", "struct" },
                                       secret = { "", "struct", .flags = LKG_FIELD_SECRET };
-        size_t size = strcspn(name, "@~");
-        const char *since = strchr(name, '@'), *until = strchr(name, '~');
-        bool gone = (since && strtoul(since + 1, NULL, 10) > types->release) ||
-                    (until && strtoul(until + 1, NULL, 10) < types->release);
-        const char *type = lkg_pod_types[row].name;
-        bool is_value = size == strlen("value") && strncmp(name, "value", size) == 0 &&
-                        (strcmp(type, "EnvVar") == 0 || strcmp(type, "HTTPHeader") == 0);
-
-        name[size] = '\0';
-        if (!gone)
-                lkg_node_add(types->nodes[row], lkg_node_new(is_value ? &secret : &plain, name, go));
-}
-
-static void add_fields(struct types *types, size_t row)
-{
-        char *rest = types->texts[row] = lkg_copy(lkg_pod_types[row].fields), *names, *name;
+        bool holds_secret = strcmp(type->go, "EnvVar") == 0 || strcmp(type->go, "HTTPHeader") == 0;
+        char *names, *name;
 
         while ((names = strsep(&rest, ";"))) {
                 const char *go = strsep(&names, ":");
 
                 go += *go == ' ';
                 names++;
-                while ((name = strsep(&names, " ")))
-                        add_field(types, row, go, name);
-        }
-}
+                while ((name = strsep(&names, " "))) {
+                        const char *since = strchr(name, '@'), *until = strchr(name, '~');
+                        bool gone = (since && strtoul(since + 1, NULL, 10) > release) ||
+                                    (until && strtoul(until + 1, NULL, 10) < release);
 
-/* Every field of a struct type shares the members of the type. */
-static void share(struct types *types, bool shared)
-{
-        for (size_t i = 0; i < lkg_n_pod_types; i++) {
-                for (size_t m = 0; m < types->nodes[i]->n_members; m++) {
-                        struct lkg_schema_node *field = innermost(types->nodes[i]->members[m]);
-
-                        for (size_t t = 0; field->class == LKG_CLASS_STRUCT && t < lkg_n_pod_types; t++) {
-                                if (strcmp(field->go, lkg_pod_types[t].name) != 0)
-                                        continue;
-                                field->members = shared ? types->nodes[t]->members : NULL;
-                                field->n_members = shared ? types->nodes[t]->n_members : 0;
-                        }
+                        name[strcspn(name, "@~")] = '\0';
+                        if (!gone)
+                                lkg_node_add(type, lkg_node_new(holds_secret && strcmp(name, "value") == 0
+                                                                        ? &secret
+                                                                        : &plain,
+                                                                name, go));
                 }
         }
 }
 
-static const struct types *types_of(unsigned release)
+/* A field that is a struct, or a list of structs, has the members of the type. */
+static void share_members(struct lkg_schema_node *field, struct lkg_schema_node *const *types)
 {
-        static const struct lkg_field top = { "", "struct" };
-        struct types *types = all_types;
-
-        while (types && types->release != release)
-                types = types->next;
-        if (types)
-                return types;
-        types = lkg_must(calloc(1, sizeof(*types)));
-        types->release = release;
-        types->nodes = lkg_must(calloc(lkg_n_pod_types, sizeof(*types->nodes)));
-        types->texts = lkg_must(calloc(lkg_n_pod_types, sizeof(*types->texts)));
-        for (size_t i = 0; i < lkg_n_pod_types; i++) {
-                types->nodes[i] = lkg_node_new(&top, "", lkg_pod_types[i].name);
-                add_fields(types, i);
-        }
-        share(types, true);
-        types->next = all_types;
-        all_types = types;
-        return types;
-}
-
-/* ---- rules of single fields ---- */
-
-static struct rules_of_type {
-        struct lkg_value_rule *rules;
-        size_t n;
-} * all_rules;             /* by row of lkg_pod_types[] */
-static char **rule_fields; /* by row of lkg_pod_rules[], in pieces: their paths */
-
-static int compare_type(const void *name, const void *type)
-{
-        return strcmp(name, ((const struct lkg_pod_type *)type)->name);
-}
-
-static size_t row_of(const char *name)
-{
-        const struct lkg_pod_type *type =
-                bsearch(name, lkg_pod_types, lkg_n_pod_types, sizeof(*type), compare_type);
-
-        assert(type); /* test-pod */
-        return (size_t)(type - lkg_pod_types);
-}
-
-/* A walk asks for the rules of many structs, so the names in their rows are taken apart once. */
-static const struct rules_of_type *rules_by_type(void)
-{
-        if (all_rules)
-                return all_rules;
-        all_rules = lkg_must(calloc(lkg_n_pod_types, sizeof(*all_rules)));
-        rule_fields = lkg_must(calloc(lkg_n_pod_rules, sizeof(*rule_fields)));
-        for (size_t i = 0; i < lkg_n_pod_rules; i++) {
-                char *rest = rule_fields[i] = lkg_copy(lkg_pod_rules[i].fields), *path;
-
-                while ((path = strsep(&rest, " "))) {
-                        struct rules_of_type *of = &all_rules[row_of(strsep(&path, "."))];
-
-                        lkg_need(LKG_GROW(of->rules, of->n));
-                        of->rules[of->n] = lkg_pod_rules[i].rule;
-                        of->rules[of->n++].path = path;
-                }
-        }
-        return all_rules;
-}
-
-static void forget_rules(void)
-{
-        for (size_t i = 0; all_rules && i < lkg_n_pod_types; i++)
-                free(all_rules[i].rules);
-        for (size_t i = 0; all_rules && i < lkg_n_pod_rules; i++)
-                free(rule_fields[i]);
-        free(all_rules);
-        free(rule_fields);
-}
-
-/* Frees permanent data at exit, so that a leak checker reports only leaks. */
-__attribute__((destructor)) static void forget(void)
-{
-        forget_rules();
-        while (all_types) {
-                struct types *types = all_types;
-
-                all_types = types->next;
-                share(types, false);
-                for (size_t i = 0; i < lkg_n_pod_types; i++) {
-                        lkg_node_free(types->nodes[i]);
-                        free(types->texts[i]);
-                }
-                free(types->nodes);
-                free(types->texts);
-                free(types);
+        while (field->item)
+                field = field->item;
+        if (field->class == LKG_CLASS_STRUCT) {
+                field->members = types[row_of(field->go)]->members;
+                field->n_members = types[row_of(field->go)]->n_members;
         }
 }
 
 static const struct lkg_schema_node *pod_node(unsigned release)
 {
-        return types_of(release)->nodes[row_of("Pod")];
+        static const struct lkg_field top = { "", "struct" };
+        static struct lkg_schema_node **of_release[LKG_RELEASE_MAX - LKG_RELEASE_MIN + 1];
+        struct lkg_schema_node **types = of_release[release - LKG_RELEASE_MIN];
+
+        if (types)
+                return types[row_of("Pod")];
+        of_release[release - LKG_RELEASE_MIN] = types = lkg_must(calloc(lkg_n_pod_types, sizeof(*types)));
+        for (size_t i = 0; i < lkg_n_pod_types; i++) {
+                types[i] = lkg_node_new(&top, "", lkg_pod_types[i].name);
+                add_fields(types[i], keep(lkg_pod_types[i].fields), release);
+        }
+        for (size_t i = 0; i < lkg_n_pod_types; i++)
+                for (size_t m = 0; m < types[i]->n_members; m++)
+                        share_members(types[i]->members[m], types);
+        return types[row_of("Pod")];
+}
+
+/* ---- rules ---- */
+
+static struct rule_of {
+        const char *type;
+        struct lkg_value_rule rule;
+} * all_rules;
+static size_t n_rules;
+
+static void add_rules(const struct lkg_value_rule *rows, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                char *rest = keep(rows[i].path), *path;
+
+                while ((path = strsep(&rest, " "))) {
+                        lkg_need(LKG_GROW(all_rules, n_rules));
+                        all_rules[n_rules] = (struct rule_of){ strsep(&path, "."), rows[i] };
+                        all_rules[n_rules++].rule.path = path ? path : "";
+                }
+        }
+}
+
+static void apply_rules(const struct lkg_rules *part)
+{
+        if (!all_rules) {
+                add_rules(lkg_pod_rules, lkg_n_pod_rules);
+                add_rules(lkg_pod_container_rules, lkg_n_pod_container_rules);
+                add_rules(lkg_pod_placing_rules, lkg_n_pod_placing_rules);
+        }
+        for (size_t i = 0; i < n_rules; i++)
+                if (strcmp(all_rules[i].type, part->node->go) == 0 ||
+                    strcmp(all_rules[i].type, part->name) == 0)
+                        lkg_rules_apply(part, &all_rules[i].rule, 1);
 }
 
 /* Most values have nothing in them that could be ignored or has rules, so no path is made for them. */
@@ -187,31 +130,21 @@ static bool has_parts(const struct lkg_schema_node *node)
 
 /* ---- what is ignored ---- */
 
-struct ignoring {
-        unsigned release;
-        struct lkg_report *report;
-};
-
 static bool is_header(const char *name)
 {
         return strcmp(name, lkg_header_fields[0]) == 0 || strcmp(name, lkg_header_fields[1]) == 0;
 }
 
-static void report_ignored(const struct ignoring *to, const struct lkg_schema_node *node,
+static void report_ignored(const struct lkg_rules *to, const struct lkg_schema_node *node,
                            const struct lkg_schema_node *folded, const char *at, const struct lkg_member *m)
 {
-        const char *quoted = LKG_QUOTE(m->key), *best;
-        struct lkg_nearest nearest;
+        const char *quoted = LKG_QUOTE(m->key), *best = lkg_node_nearest(node, m->key.data);
 
         if (folded) {
                 lkg_report_add(to->report, LKG_WARNING, LKG_F_WRONG_CASE, LKG_AT(m->value),
                                "%s%s is ignored by the kubelet; write %s", at, quoted, folded->name);
                 return;
         }
-        lkg_nearest_init(&nearest, m->key.data);
-        for (size_t i = 0; i < node->n_members; i++)
-                lkg_nearest_offer(&nearest, node->members[i]->name);
-        best = lkg_nearest_best(&nearest);
         lkg_report_add(to->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, LKG_AT(m->value),
                        "%s%s is not a field of a Pod in %s and is ignored by the kubelet%s%s%s", at, quoted,
                        LKG_RELEASE_TEXT(to->release), best ? "; did you mean " : "", best ? best : "",
@@ -219,7 +152,7 @@ static void report_ignored(const struct ignoring *to, const struct lkg_schema_no
 }
 
 /* @at: the path of @value, with a point at the end if it is a struct in something */
-static void find_ignored(const struct ignoring *to, const struct lkg_schema_node *node, const char *at,
+static void find_ignored(const struct lkg_rules *to, const struct lkg_schema_node *node, const char *at,
                          const struct lkg_value *value)
 {
         bool is_struct = node->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP,
@@ -246,20 +179,6 @@ static void find_ignored(const struct ignoring *to, const struct lkg_schema_node
 
 /* ---- the walk ---- */
 
-static void apply_rules(const struct lkg_pod_part *part)
-{
-        const struct rules_of_type *of = &rules_by_type()[row_of(part->rules.node->go)];
-
-        lkg_rules_apply(&part->rules, of->rules, of->n);
-}
-
-static void apply_checks(const struct lkg_pod_part *part, const struct lkg_pod_check *checks, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(checks[i].type, part->rules.node->go) == 0)
-                        checks[i].check(part);
-}
-
 /* Many mounts look for one of many volumes. NULL: @value is no PodSpec. */
 static struct lkg_value *volumes_by_name(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
@@ -274,14 +193,14 @@ static struct lkg_value *volumes_by_name(const struct lkg_schema_node *node, con
         return ret;
 }
 
-/* @path: of @value, a struct or a list; @name: see struct lkg_pod_part */
-static void walk(const struct lkg_pod_part *up, const struct lkg_schema_node *node, const char *path,
+/* @path: of @value, a struct or a list; @name: see struct lkg_rules */
+static void walk(const struct lkg_rules *up, const struct lkg_schema_node *node, const char *path,
                  const char *name, const struct lkg_value *value)
 {
-        struct lkg_pod_part part = { .rules = up->rules, .up = up->name ? up : NULL, .name = name };
+        struct lkg_rules part = *up;
         bool is_list = node->class == LKG_CLASS_LIST;
         LKG_CLEANUP(lkg_freep) char *at = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *volumes = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *volumes = NULL, *seen = NULL;
 
         for (struct lkg_member m = { 0 }; is_list && has_parts(node->item) && lkg_value_next(value, &m);) {
                 LKG_CLEANUP(lkg_freep) char *item = lkg_format("%s[%zu]", path, m.i);
@@ -290,15 +209,15 @@ static void walk(const struct lkg_pod_part *up, const struct lkg_schema_node *no
         }
         if (is_list)
                 return;
-        at = lkg_format("%s%s", path, *path ? "." : "");
-        part.rules.node = node;
-        part.rules.object = value;
-        part.rules.at = at;
-        part.volumes = volumes = volumes_by_name(node, value);
+        part.up = up->name ? up : NULL;
+        part.name = name;
+        part.node = node;
+        part.object = value;
+        part.at = at = lkg_format("%s%s", path, *path ? "." : "");
+        part.seen = seen = lkg_value_new_map(NULL, 0, 0);
+        if ((volumes = volumes_by_name(node, value)))
+                part.volumes = volumes;
         apply_rules(&part);
-        apply_checks(&part, lkg_pod_spec_checks, lkg_n_pod_spec_checks);
-        apply_checks(&part, lkg_pod_container_checks, lkg_n_pod_container_checks);
-        apply_checks(&part, lkg_pod_placing_checks, lkg_n_pod_placing_checks);
         for (size_t i = 0; i < node->n_members; i++) {
                 const struct lkg_schema_node *member = node->members[i];
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *zero = NULL;
@@ -316,49 +235,39 @@ static void walk(const struct lkg_pod_part *up, const struct lkg_schema_node *no
 
 /* ---- judging ---- */
 
-static bool is_wanted(const struct lkg_value *value, const char *want)
-{
-        struct lkg_span text = lkg_text_of(value);
-
-        return lkg_span_is(text, want) || (strcmp(want, "v1") == 0 && lkg_span_is(text, "/v1"));
-}
-
 /*
  * Names in any case, as apimachinery's SimpleMetaFactory reads them. Of several spellings the last one counts, in an order that we do
  * not know any more, so the right one does; what is no text is refused.
  */
-static bool check_header(const struct lkg_value *doc, const char *name, const char *want,
+static void check_header(const struct lkg_value *doc, const char *name, const char *words,
                          struct lkg_report *report)
 {
         const struct lkg_value *value = NULL;
 
         for (struct lkg_member m = { 0 }; lkg_value_next(doc, &m);) {
                 bool decided = value && (lkg_value_type(value) != LKG_STRING ||
-                                         (is_wanted(value, want) && lkg_value_type(m.value) == LKG_STRING));
+                                         (lkg_rule_word(words, lkg_text_of(value)) &&
+                                          lkg_value_type(m.value) == LKG_STRING));
 
                 if (!decided && lkg_merge_key_folds(name, m.key.data, m.key.size) &&
                     lkg_value_type(m.value) != LKG_NULL)
                         value = m.value;
         }
-        if (is_wanted(value, want))
-                return true;
+        if (lkg_rule_word(words, lkg_text_of(value)))
+                return;
         lkg_report_add(report, LKG_ERROR, value ? LKG_F_NOT_ONE_OF : LKG_F_REQUIRED,
                        LKG_AT(value ? value : doc),
-                       "%s: %s is not what a kubelet takes as a static pod; want %s", name,
-                       value ? LKG_QUOTE(lkg_text_of(value)) : "(unset)", want);
-        return false;
+                       "%s: %s is not what a kubelet takes as a static pod; want %.*s", name,
+                       value ? LKG_QUOTE(lkg_text_of(value)) : "(unset)", (int)strcspn(words, ","), words);
 }
 
 void lkg_pod_judge(const struct lkg_value *doc, unsigned release, struct lkg_report *report)
 {
         const struct lkg_schema_node *node = pod_node(release = lkg_release_judged(release));
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report misfits = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *pod = NULL;
         const struct lkg_gates gates = { .release = release };
-        const struct lkg_pod_part top = {
-                .rules = { .release = release, .gates = &gates, .report = &misfits }
-        };
-        bool is_pod;
+        const struct lkg_rules top = { .release = release, .gates = &gates, .report = report };
+        size_t n_errors = report->n_severity[LKG_ERROR];
 
         if (lkg_value_type(doc) != LKG_MAP) {
                 lkg_report_add(report, LKG_ERROR, LKG_F_WRONG_TYPE, LKG_AT(doc),
@@ -367,16 +276,16 @@ void lkg_pod_judge(const struct lkg_value *doc, unsigned release, struct lkg_rep
                                lkg_value_type(doc) == LKG_NULL ? "nothing" : "this");
                 return;
         }
-        is_pod = check_header(doc, "kind", "Pod", report);
-        if (!check_header(doc, "apiVersion", "v1", report) || !is_pod)
+        check_header(doc, "kind", "Pod", report);
+        check_header(doc, "apiVersion", "v1, /v1", report);
+        if (report->n_severity[LKG_ERROR] > n_errors)
                 return;
-        find_ignored(&(struct ignoring){ release, report }, node, "", doc);
-        pod = lkg_typed_decode(node, doc, LKG_TYPED_ROUND | LKG_TYPED_TWICE, &misfits, NULL);
-        if (!lkg_report_first_error(&misfits)) {
-                (void)lkg_map_remove(pod, "status", strlen("status")); /* which is not validated */
-                walk(&top, node, "", "", pod);
-        }
-        lkg_report_append(report, &misfits);
+        find_ignored(&top, node, "", doc);
+        pod = lkg_typed_decode(node, doc, LKG_TYPED_ROUND | LKG_TYPED_TWICE, report, NULL);
+        if (report->n_severity[LKG_ERROR] > n_errors)
+                return;
+        (void)lkg_map_remove(pod, "status", strlen("status")); /* which is not validated */
+        walk(&top, node, "", "", pod);
 }
 
 /* ---- of a manifest that need not be right ---- */

@@ -107,6 +107,13 @@ const struct lkg_value_rule lkg_kubelet_rules[] = {
           .max = NO_MAX },
         { "containerLogMaxFiles", LKG_RULE_NUMBER, "it must be at least 2", .min = 2, .max = NO_MAX },
         { "podLogsDir", LKG_RULE_SET, "want an absolute path such as /var/log/pods" },
+        { "memoryReservationPolicy", LKG_RULE_WORD, .words = "None, TieredReservation", .since = 136 },
+        { "memoryReservationPolicy", LKG_RULE_NOT, turn_on, .words = "TieredReservation",
+          .gate = "MemoryQoS", .flags = LKG_RULE_GATE_OFF, .since = 136 },
+        { "preloadedImagesVerificationAllowlist", LKG_RULE_PARSE, .parse = lkg_image_pattern_full,
+          .gate = "KubeletEnsureSecretPulledImages", .flags = LKG_RULE_EMPTY_OK, .until = 135 },
+        { "preloadedImagesVerificationAllowlist", LKG_RULE_PARSE, .parse = lkg_image_pattern,
+          .gate = "KubeletEnsureSecretPulledImages", .flags = LKG_RULE_EMPTY_OK, .since = 136 },
 };
 const size_t lkg_n_kubelet_rules = LKG_ARRAY_SIZE(lkg_kubelet_rules);
 
@@ -397,16 +404,11 @@ static void check_allowlist(const struct lkg_rules *rules)
 {
         static const char policy[] = "imagePullCredentialsVerificationPolicy",
                           allowlist[] = "preloadedImagesVerificationAllowlist";
-        const struct lkg_value_rule patterns = { allowlist, LKG_RULE_PARSE,
-                                                 .parse = rules->release < 136 ? lkg_image_pattern_full
-                                                                               : lkg_image_pattern };
         const struct lkg_value *list = lkg_rule_about(rules, allowlist);
 
-        if (!lkg_rule_gate(rules, "KubeletEnsureSecretPulledImages") || !list || lkg_value_size(list) == 0)
-                return;
-        if (!lkg_span_is(lkg_rule_text(rules, policy), "NeverVerifyAllowlistedImages"))
+        if (lkg_rule_gate(rules, "KubeletEnsureSecretPulledImages") && list && lkg_value_size(list) > 0 &&
+            !lkg_rule_is(rules, policy, "NeverVerifyAllowlistedImages"))
                 exclusive(rules, allowlist, policy, "the list needs NeverVerifyAllowlistedImages");
-        lkg_rules_apply(rules, &patterns, 1);
 }
 
 /* Two keys mean one sysctl if one of them has slashes where the other one has dots. */
@@ -439,11 +441,10 @@ static void check_sysctls(const struct lkg_rules *rules)
 
 static void check_memory(const struct lkg_rules *rules)
 {
-        static const char factor[] = "memoryThrottlingFactor", policy[] = "memoryReservationPolicy",
-                          policies[] = "None, TieredReservation";
+        static const char factor[] = "memoryThrottlingFactor";
         const double once = 0.9; /* the default up to 1.36, so many documents have it */
         const unsigned release = rules->release;
-        const struct lkg_value *value = lkg_rule_about(rules, factor), *chosen;
+        const struct lkg_value *value = lkg_rule_about(rules, factor);
         const double n = lkg_object_float(rules->object, factor);
 
         if (release >= 137 && value && n != once && !lkg_rule_gate(rules, "MemoryQoS"))
@@ -454,14 +455,6 @@ static void check_memory(const struct lkg_rules *rules)
         if (value && !(n > 0 && n <= 1))
                 lkg_breach(rules, LKG_F_OUT_OF_RANGE, factor, value,
                            "is out of range; want more than 0, at most 1.0");
-        if (release < 136)
-                return;
-        chosen = lkg_rule_about(rules, policy);
-        if (!lkg_rule_word(policies, lkg_text_of(chosen)))
-                lkg_breach(rules, LKG_F_NOT_ONE_OF, policy, chosen, "is not known; want one of %s",
-                           policies);
-        else if (lkg_span_is(lkg_text_of(chosen), "TieredReservation") && !lkg_rule_gate(rules, "MemoryQoS"))
-                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, policy, chosen, "MemoryQoS", turn_on);
 }
 
 /* utilfs.IsPathClean: filepath.Clean leaves the path unchanged. */

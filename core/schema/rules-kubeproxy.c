@@ -14,13 +14,6 @@
 static const char not_negative[] = "it must not be negative";
 static const char bit[] = "want a bit, 0 to 31";
 
-static int parse_ip(const char *text, size_t size, char *reason)
-{
-        struct lkg_ip ip;
-
-        return lkg_ip_parse(text, size, &ip, reason);
-}
-
 static int parse_cidr(const char *text, size_t size, char *reason)
 {
         struct lkg_cidr cidr;
@@ -47,7 +40,7 @@ const struct lkg_value_rule lkg_kubeproxy_rules[] = {
         { "mode", LKG_RULE_WORD, .words = "iptables, ipvs, nftables", .flags = LKG_RULE_EMPTY_OK },
         { "clientConnection.burst", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
         { "configSyncPeriod", LKG_RULE_DURATION, "it must be greater than 0", .min = 1, .max = NO_MAX },
-        { "bindAddress", LKG_RULE_PARSE, .parse = parse_ip },
+        { "bindAddress", LKG_RULE_PARSE, .parse = lkg_ip_check },
         { "healthzBindAddress", LKG_RULE_PARSE, .parse = lkg_host_port_check, .flags = LKG_RULE_EMPTY_OK },
         { "metricsBindAddress", LKG_RULE_PARSE, .parse = lkg_host_port_check },
         { "detectLocalMode", LKG_RULE_WORD,
@@ -57,6 +50,8 @@ const struct lkg_value_rule lkg_kubeproxy_rules[] = {
           .when = "detectLocalMode", .is = "BridgeInterface" },
         { "detectLocal.interfaceNamePrefix", LKG_RULE_SET, "detectLocalMode InterfaceNamePrefix needs it",
           .when = "detectLocalMode", .is = "InterfaceNamePrefix" },
+        { "mode", LKG_RULE_NOT, "turn it on, or use the mode nftables or iptables", .words = "ipvs",
+          .gate = "KubeProxyIPVS", .flags = LKG_RULE_GATE_OFF, .since = 137 },
 };
 const size_t lkg_n_kubeproxy_rules = LKG_ARRAY_SIZE(lkg_kubeproxy_rules);
 
@@ -139,16 +134,6 @@ static void check_node_ports(const struct lkg_rules *rules)
                         more = check_node_port_136(rules, &m, lkg_value_size(list) == 1);
 }
 
-static void check_ipvs(const struct lkg_rules *rules)
-{
-        static const char mode[] = "mode", gate[] = "KubeProxyIPVS";
-        const struct lkg_value *value = lkg_rule_about(rules, mode);
-
-        if (rules->release >= 137 && lkg_span_is(lkg_text_of(value), "ipvs") && !lkg_rule_gate(rules, gate))
-                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, mode, value, gate,
-                                "turn it on, or use the mode nftables or iptables");
-}
-
 static void check_cluster_cidrs(const struct lkg_rules *rules)
 {
         static const char path[] = "clusterCIDR";
@@ -184,7 +169,6 @@ void lkg_rules_kubeproxy(const struct lkg_rules *rules)
         check_node_ports(rules);
         lkg_rules_logging(rules);
         check_periods(rules);
-        check_ipvs(rules);
         check_cluster_cidrs(rules);
         lkg_rule_hidden_metrics(rules);
 }

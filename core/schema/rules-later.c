@@ -167,13 +167,6 @@ static int check_log_size(struct lkg_span key, struct lkg_span value, char *reas
 
 /* ---- single values ---- */
 
-static int parse_ip(const char *text, size_t size, char *reason)
-{
-        struct lkg_ip ip;
-
-        return lkg_ip_parse(text, size, &ip, reason);
-}
-
 /* Go 1.26, crypto/tls, secure and insecure ones; the last two names are kept by component-base. */
 static const char cipher_suites[] = "TLS_AES_128_GCM_SHA256, "
                                     "TLS_AES_256_GCM_SHA384, "
@@ -203,8 +196,10 @@ static const char cipher_suites[] = "TLS_AES_128_GCM_SHA256, "
                                     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305, "
                                     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305";
 
+static const char negative[] = "a negative one ends the kubelet at its start; want a time such as 1m";
+
 static const struct lkg_value_rule table[] = {
-        { "address", LKG_RULE_PARSE, .parse = parse_ip, .flags = LKG_RULE_LATER },
+        { "address", LKG_RULE_PARSE, .parse = lkg_ip_check, .flags = LKG_RULE_LATER },
         { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = lkg_sysctl_pattern_136,
           .flags = LKG_RULE_LATER | LKG_RULE_EMPTY_OK, .until = 136 },
         { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = lkg_sysctl_pattern,
@@ -223,6 +218,9 @@ static const struct lkg_value_rule table[] = {
         { "tlsCipherSuites", LKG_RULE_ENTRY,
           "unknown cipher suite; want one such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
           .words = cipher_suites },
+        /* P-256, P-384, P-521, X25519; with ML-KEM: P-256, X25519, P-384. Go 1.26 */
+        { "tlsCurvePreferences", LKG_RULE_ENTRY, "unknown key exchange; want one such as 29 (X25519)",
+          .words = "23, 24, 25, 29, 4587, 4588, 4589" },
         { "tlsMinVersion", LKG_RULE_ENTRY, "unknown version; want VersionTLS12 or VersionTLS13 (or 10, 11)",
           .words = "VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13", .flags = LKG_RULE_EMPTY_OK },
         { "containerLogMaxSize", LKG_RULE_ENTRY, .entry = check_log_size },
@@ -232,30 +230,11 @@ static const struct lkg_value_rule table[] = {
           .words = "none, static" },
         { "memoryManagerPolicy", LKG_RULE_ENTRY, "unknown policy; want None or Static",
           .words = "None, Static" },
+        /* zero stands for the default; NewMainKubelet() refuses a negative one */
+        { "syncFrequency", LKG_RULE_DURATION, negative, .max = INT64_MAX, .flags = LKG_RULE_LATER },
+        /* with which the ticker of static pods panics */
+        { "fileCheckFrequency", LKG_RULE_DURATION, negative, .max = INT64_MAX, .flags = LKG_RULE_LATER },
 };
-
-static bool is_curve(int64_t id)
-{
-        /* P-256, P-384, P-521, X25519; with ML-KEM: P-256, X25519, P-384. Go 1.26 */
-        static const int64_t ids[] = { 23, 24, 25, 29, 4587, 4588, 4589 };
-        bool found = false;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++)
-                found |= ids[i] == id;
-        return found;
-}
-
-static void check_curves(const struct lkg_rules *rules)
-{
-        static const char field[] = "tlsCurvePreferences";
-        const struct lkg_value *list = lkg_rule_each(rules, field);
-
-        for (struct lkg_member m = { 0 }; lkg_value_next(list, &m);)
-                if (!is_curve(lkg_value_int(m.value)))
-                        lkg_breach(rules, LKG_F_REFUSED_LATER, LKG_ITEM_PATH(field, m.i, NULL), m.value,
-                                   "is not a key exchange that the component knows; want one such as 29 "
-                                   "(X25519)");
-}
 
 /* ---- more than one value ---- */
 
@@ -311,16 +290,6 @@ static void check_swap(const struct lkg_rules *rules)
             lkg_span_is(lkg_text_of(value), "LimitedSwap"))
                 lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
                            "needs cgroup v2, and this host has cgroup v1; want NoSwap");
-}
-
-/* Zero stands for the default. syncFrequency: NewMainKubelet() refuses it; fileCheckFrequency: the ticker of static pods panics. */
-static void check_period(const struct lkg_rules *rules, const char *path)
-{
-        const struct lkg_value *value = lkg_rule_about(rules, path);
-
-        if (lkg_value_duration(value) < 0)
-                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
-                           "is negative, and the kubelet ends at its start; want a time such as 1m");
 }
 
 /* ---- options of the CPU and topology managers ---- */
@@ -493,11 +462,8 @@ void lkg_rules_later(const struct lkg_rules *rules)
                 return;
         lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
         check_static_policies(rules);
-        check_curves(rules);
         check_soft_eviction(rules);
         check_swap(rules);
-        check_period(rules, "syncFrequency");
-        check_period(rules, "fileCheckFrequency");
         check_options(rules, &cpu_manager);
         check_options(rules, &topology_manager);
         check_exclusive_options(rules);

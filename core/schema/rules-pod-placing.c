@@ -7,71 +7,7 @@
 
 #define BILLION 1000000000
 
-/* ---- tolerations ---- */
-
-static void check_toleration(const struct lkg_pod_part *toleration)
-{
-        struct lkg_span value = lkg_pod_text(toleration, "value");
-        bool exists = lkg_pod_is(toleration, "operator", "Exists");
-        char why[LKG_REFUSAL_MAX];
-
-        if (!exists && lkg_pod_text(toleration, "key").size == 0)
-                lkg_pod_breach(toleration, LKG_F_CONTRADICTION, "operator", "must be Exists without a key");
-        if (!lkg_pod_is(toleration, "effect", "NoExecute"))
-                lkg_pod_exclude(toleration, "tolerationSeconds", "another effect than NoExecute");
-        if (exists)
-                lkg_pod_exclude(toleration, "value", "operator Exists");
-        else if (lkg_name_label_value(value.data, value.size, why) < 0)
-                lkg_pod_breach(toleration, LKG_F_BAD_FORMAT, "value", "is not right: %s", why);
-}
-
 /* ---- selectors ---- */
-
-/* @some: operators that need values, @none: that have none, @one: that have one. */
-static void check_operator(const struct lkg_pod_part *part, const char *some, const char *none,
-                           const char *one)
-{
-        struct lkg_span operator= lkg_pod_text(part, "operator");
-        size_t n = lkg_pod_size(part, "values");
-
-        if (lkg_rule_word(some, operator) ? n == 0 : lkg_rule_word(one, operator) && n != 1)
-                lkg_pod_breach(part, LKG_F_REQUIRED, "values", "must have %s entry with this operator",
-                               lkg_rule_word(one, operator) ? "one" : "an");
-        else if (lkg_rule_word(none, operator) && n > 0)
-                lkg_pod_breach(part, LKG_F_CONTRADICTION, "values", "must be empty with this operator");
-        else if (!lkg_rule_word(some, operator) && !lkg_rule_word(none, operator) &&
-                 !lkg_rule_word(one, operator))
-                lkg_pod_breach(part, LKG_F_NOT_ONE_OF, "operator", "is not known; want one of %s%s%s%s",
-                               some, none, *some && *one ? ", " : "", one);
-}
-
-static void check_label_requirement(const struct lkg_pod_part *part)
-{
-        check_operator(part, "In, NotIn, ", "Exists, DoesNotExist", "");
-}
-
-/* Of the fields of a node there is its name alone. Values of labels are judged where they are required. */
-static void check_node_requirement(const struct lkg_pod_part *part)
-{
-        bool fields = strcmp(part->name, "matchFields") == 0;
-        struct lkg_span key = lkg_pod_text(part, "key");
-        char why[LKG_REFUSAL_MAX] = "want metadata.name";
-
-        check_operator(part, fields ? "" : "In, NotIn, ", fields ? "" : "Exists, DoesNotExist",
-                       fields ? "In, NotIn" : "Gt, Lt");
-        if (fields ? !lkg_span_is(key, "metadata.name") : lkg_name_qualified(key.data, key.size, why) < 0)
-                lkg_pod_breach(part, LKG_F_BAD_FORMAT, "key", "is not right: %s", why);
-        if (!fields && !lkg_pod_around(part, "NodeSelector"))
-                return;
-        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pod_get(part, "values"), &m);)
-                lkg_rule_parse_item(&part->rules, LKG_F_BAD_FORMAT, "values", m.i, NULL, m.value,
-                                    fields ? lkg_name_dns_subdomain : lkg_name_label_value);
-}
-
-static void check_selector(const struct lkg_pod_part *selector)
-{
-        lkg_pod_labels(selector, "matchLabels");
-}
 
 static bool has_item(const struct lkg_value *list, struct lkg_span text)
 {
@@ -94,48 +30,17 @@ static bool selects(const struct lkg_value *selector, struct lkg_span key, bool 
 }
 
 /* Labels whose values the scheduler adds to the selector. */
-static void check_keys(const struct lkg_pod_part *part, const char *path, bool either)
+static void check_keys(const struct lkg_rules *part, const char *path)
 {
-        const struct lkg_value *selector = lkg_pod_get(part, "labelSelector"),
-                               *keys = lkg_pod_get(part, path);
+        const struct lkg_value *selector = lkg_rule_get(part, "labelSelector");
+        bool either = strcmp(part->node->go, "TopologySpreadConstraint") == 0 &&
+                      !lkg_rule_gate(part, "MatchLabelKeysInPodTopologySpreadSelectorMerge");
 
-        if (!selector && lkg_pod_size(part, path) > 0)
-                lkg_pod_breach(part, LKG_F_REQUIRED, path, "needs a labelSelector");
-        for (struct lkg_member m = { 0 }; lkg_value_next(keys, &m);)
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_rule_get(part, path), &m);)
                 if (selects(selector, lkg_text_of(m.value), either) ||
-                    has_item(lkg_pod_get(part, "mismatchLabelKeys"), lkg_text_of(m.value)))
-                        lkg_breach(&part->rules, LKG_F_DUPLICATE, LKG_ITEM_PATH(path, m.i, NULL), m.value,
+                    has_item(lkg_rule_get(part, "mismatchLabelKeys"), lkg_text_of(m.value)))
+                        lkg_breach(part, LKG_F_DUPLICATE, LKG_ITEM_PATH(path, m.i, NULL), m.value,
                                    "is in labelSelector or mismatchLabelKeys, too");
-}
-
-static void check_affinity_term(const struct lkg_pod_part *term)
-{
-        check_keys(term, "matchLabelKeys", false);
-        if (lkg_pod_size(term, "mismatchLabelKeys") > 0 && !lkg_pod_get(term, "labelSelector"))
-                lkg_pod_breach(term, LKG_F_REQUIRED, "mismatchLabelKeys", "needs a labelSelector");
-}
-
-static void check_spread(const struct lkg_pod_part *spread)
-{
-        check_keys(spread, "matchLabelKeys",
-                   !lkg_rule_gate(&spread->rules, "MatchLabelKeysInPodTopologySpreadSelectorMerge"));
-        if (!lkg_pod_is(spread, "whenUnsatisfiable", "DoNotSchedule"))
-                lkg_pod_exclude(spread, "minDomains", "another whenUnsatisfiable than DoNotSchedule");
-}
-
-static void check_spreads(const struct lkg_pod_part *spec)
-{
-        static const char path[] = "topologySpreadConstraints";
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *seen = lkg_value_new_map(NULL, 0, 0);
-
-        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pod_get(spec, path), &m);) {
-                LKG_CLEANUP(lkg_freep)
-                char *key = lkg_format("%s %s", lkg_object_text(m.value, "topologyKey").data,
-                                       lkg_object_text(m.value, "whenUnsatisfiable").data);
-
-                lkg_pod_once(spec, seen, lkg_span(key, strlen(key)), LKG_ITEM_PATH(path, m.i, NULL),
-                             m.value);
-        }
 }
 
 /* ---- resources ---- */
@@ -188,7 +93,8 @@ static int parse_pod_resource(const char *text, size_t size, char *reason)
         return lkg_refuse(reason, "want cpu, memory or hugepages-SIZE for a whole pod");
 }
 
-__int128 lkg_pod_amount(const struct lkg_value *value)
+/* A quantity in billionths, the finest that there is; what is beyond 2^63 is as good as endless. */
+static __int128 amount(const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
         struct lkg_span text = lkg_text_of(value);
@@ -214,157 +120,185 @@ static bool is_divisible(struct lkg_span name, const struct lkg_value *value)
         if (lkg_quantity_parse(name.data + size, name.size - size, &page, NULL) < 0 ||
             !lkg_quantity_int64(&page, &bytes) || bytes <= 0)
                 return false;
-        return lkg_pod_amount(value) % ((__int128)bytes * BILLION) == 0;
+        return amount(value) % ((__int128)bytes * BILLION) == 0;
 }
 
-/* Up to 1.34, the kubelet validated without the options of its feature gates. */
-static bool has_whole(const struct lkg_pod_part *part)
-{
-        return part->rules.release >= 135 && lkg_rule_gate(&part->rules, "PodLevelResources");
-}
-
-/* Does a pod with limits request what its containers do, if it does not say what? */
-static bool is_completed(const struct lkg_pod_part *part)
-{
-        return !lkg_rule_gate(&part->rules, "PodLevelResourcesFixDefaulting");
-}
+static const char huge_alone[] = "must have cpu or memory beside huge pages";
 
 #define HAS_HUGE    1u
 #define HAS_COMPUTE 2u /* cpu or memory, which huge pages need beside them */
 
 /* One map of @part, of a container or (@whole) of the pod. Return: what it has. */
-static unsigned check_list(const struct lkg_pod_part *part, const char *path, bool whole)
+static unsigned check_list(const struct lkg_rules *part, const char *path, bool whole)
 {
         unsigned has = 0;
 
-        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pod_get(part, path), &m);) {
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_rule_get(part, path), &m);) {
                 const char *key = LKG_KEY_PATH(path, m.key);
                 char why[LKG_REFUSAL_MAX];
 
                 has |= is_huge(m.key) ? HAS_HUGE : lkg_rule_word("cpu, memory", m.key) ? HAS_COMPUTE : 0;
                 if ((whole ? parse_pod_resource : parse_resource)(m.key.data, m.key.size, why) < 0)
-                        lkg_breach(&part->rules, LKG_F_NOT_ONE_OF, key, m.value, "is of no resource: %s",
-                                   why);
-                else if (lkg_pod_amount(m.value) < 0)
-                        lkg_breach(&part->rules, LKG_F_OUT_OF_RANGE, key, m.value,
+                        lkg_breach(part, LKG_F_NOT_ONE_OF, key, m.value, "is of no resource: %s", why);
+                else if (amount(m.value) < 0)
+                        lkg_breach(part, LKG_F_OUT_OF_RANGE, key, m.value,
                                    "is out of range; it must not be negative");
                 else if (is_huge(m.key) && !is_divisible(m.key, m.value))
-                        lkg_breach(&part->rules, LKG_F_BAD_FORMAT, key, m.value,
-                                   "is not a number of whole pages");
-                else if (!is_native(m.key) && lkg_pod_amount(m.value) % BILLION != 0)
-                        lkg_breach(&part->rules, LKG_F_BAD_FORMAT, key, m.value, "is not a whole number");
+                        lkg_breach(part, LKG_F_BAD_FORMAT, key, m.value, "is not a number of whole pages");
+                else if (!is_native(m.key) && amount(m.value) % BILLION != 0)
+                        lkg_breach(part, LKG_F_BAD_FORMAT, key, m.value, "is not a whole number");
         }
         return has;
 }
 
-/* A request that is left out is its limit. */
-static void check_resources(const struct lkg_pod_part *part)
+static const struct lkg_value *in_map(const struct lkg_value *object, const char *path, struct lkg_span key)
 {
-        bool whole = part->up && strcmp(part->up->rules.node->go, "PodSpec") == 0;
-        const struct lkg_value *limits = lkg_pod_get(part, "limits"),
-                               *requests = lkg_pod_get(part, "requests");
+        const struct lkg_value *map = lkg_object_get(object, path);
 
-        if (whole && !has_whole(part))
+        return map ? lkg_map_find(map, key) : NULL;
+}
+
+/* Does a pod with limits request what its containers do, if it does not say what? */
+static bool is_completed(const struct lkg_rules *part)
+{
+        return !lkg_rule_gate(part, "PodLevelResourcesFixDefaulting");
+}
+
+static void check_size(const struct lkg_rules *part, const char *path)
+{
+        if (amount(lkg_rule_get(part, path)) < 0)
+                lkg_breach_at(part, LKG_F_OUT_OF_RANGE, path, "is out of range; it must not be negative");
+}
+
+/* A request that is left out is its limit. */
+static void check_resources(const struct lkg_rules *part, const char *path)
+{
+        bool whole = strcmp(part->up->node->go, "PodSpec") == 0;
+
+        if (whole && part->release < 135)
                 return;
         /* of a pod that is completed, what its containers request counts, too */
         if ((check_list(part, "limits", whole) | check_list(part, "requests", whole)) == HAS_HUGE &&
             !(whole && is_completed(part)))
-                lkg_pod_breach(part, LKG_F_REQUIRED, "limits", "must have cpu or memory beside huge pages");
-        for (struct lkg_member m = { 0 }; lkg_value_next(requests, &m);) {
-                const struct lkg_value *limit = limits ? lkg_map_find(limits, m.key) : NULL;
+                lkg_breach_at(part, LKG_F_REQUIRED, "limits", huge_alone);
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_rule_get(part, "requests"), &m);) {
+                const struct lkg_value *limit = in_map(part->object, "limits", m.key);
                 const char *key = LKG_KEY_PATH("requests", m.key);
+                bool may = may_overcommit(m.key);
 
-                if (!limit && !may_overcommit(m.key))
-                        lkg_breach(&part->rules, LKG_F_REQUIRED, key, m.value,
+                if (!limit && !may)
+                        lkg_breach(part, LKG_F_REQUIRED, key, m.value,
                                    "needs a limit, which must be the same");
-                else if (limit &&
-                         (lkg_pod_amount(m.value) > lkg_pod_amount(limit) ||
-                          (lkg_pod_amount(m.value) != lkg_pod_amount(limit) && !may_overcommit(m.key))))
-                        lkg_breach(&part->rules, LKG_F_CONTRADICTION, key, m.value, "must be %s its limit%s",
-                                   may_overcommit(m.key) ? "at most" : "the same as", LKG_ASIDE(limit));
+                else if (limit && (may ? amount(m.value) > amount(limit) : amount(m.value) != amount(limit)))
+                        lkg_breach(part, LKG_F_CONTRADICTION, key, m.value, "must be %s its limit%s",
+                                   may ? "at most" : "the same as", LKG_ASIDE(limit));
         }
-        if (lkg_pod_get(part, "claims") && (whole || lkg_pod_size(part, "claims") > 0))
-                lkg_pod_breach(part, LKG_F_STATIC_POD, "claims",
-                               "is not allowed; a static pod cannot use objects of the API server");
 }
 
 /* What the containers ask for together: those that stay, or with them the init container that asks for most. */
-static __int128 together(const struct lkg_pod_part *spec, const char *path, struct lkg_span name)
+static __int128 together(const struct lkg_rules *spec, const char *path, struct lkg_span name)
 {
         static const char *const lists[] = { "containers", "initContainers" };
         __int128 sum = 0, sidecars = 0, most = 0;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(lists); i++) {
-                for (struct lkg_member c = { 0 }; lkg_value_next(lkg_pod_get(spec, lists[i]), &c);) {
-                        const struct lkg_value *map = lkg_object_get(c.value, path),
-                                               *value = map ? lkg_map_find(map, name) : NULL;
+                for (struct lkg_member c = { 0 }; lkg_value_next(lkg_rule_get(spec, lists[i]), &c);) {
+                        const struct lkg_value *asked = in_map(c.value, path, name);
+                        __int128 n = amount(asked ? asked : in_map(c.value, "resources.limits", name));
                         bool stays =
                                 i == 0 || lkg_span_is(lkg_object_text(c.value, "restartPolicy"), "Always");
 
-                        if (!value && (map = lkg_object_get(c.value, "resources.limits")))
-                                value = lkg_map_find(map, name);
-                        sum += stays ? lkg_pod_amount(value) : 0;
-                        sidecars += stays && i > 0 ? lkg_pod_amount(value) : 0;
-                        if (i > 0 && sidecars + (stays ? 0 : lkg_pod_amount(value)) > most)
-                                most = sidecars + (stays ? 0 : lkg_pod_amount(value));
+                        sum += stays ? n : 0;
+                        sidecars += stays && i > 0 ? n : 0;
+                        if (sidecars + (stays ? 0 : n) > most)
+                                most = sidecars + (stays ? 0 : n);
                 }
         }
         return sum > most ? sum : most;
 }
 
-static void check_together(const struct lkg_pod_part *spec)
+static void check_together(const struct lkg_rules *spec, const char *path)
 {
-        const struct lkg_value *limits = lkg_pod_get(spec, "resources.limits"),
-                               *requests = lkg_pod_get(spec, "resources.requests");
+        static const char limits[] = "resources.limits", requests[] = "resources.requests",
+                          less[] = "is less than the containers request together";
+        const struct lkg_value *list = lkg_rule_get(spec, "containers");
 
-        if (!has_whole(spec))
-                return;
-        for (struct lkg_member m = { 0 }; lkg_value_next(requests, &m);)
-                if (lkg_pod_amount(m.value) < together(spec, "resources.requests", m.key))
-                        lkg_breach(&spec->rules, LKG_F_CONTRADICTION,
-                                   LKG_KEY_PATH("resources.requests", m.key), m.value,
-                                   "is less than the containers request together");
-        for (struct lkg_member m = { 0 }; lkg_value_next(limits, &m);) {
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_rule_get(spec, requests), &m);)
+                if (amount(m.value) < together(spec, requests, m.key))
+                        lkg_breach(spec, LKG_F_CONTRADICTION, LKG_KEY_PATH(requests, m.key), m.value, less);
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_rule_get(spec, limits), &m);) {
+                const char *key = LKG_KEY_PATH(limits, m.key);
+
                 /* what the containers request is the default of what the pod does */
-                if (is_completed(spec) && may_overcommit(m.key) &&
-                    !(requests && lkg_map_find(requests, m.key)) &&
-                    lkg_pod_amount(m.value) < together(spec, "resources.requests", m.key))
-                        lkg_breach(&spec->rules, LKG_F_CONTRADICTION,
-                                   LKG_KEY_PATH("resources.limits", m.key), m.value,
-                                   "is less than the containers request together");
-                if (is_huge(m.key) && lkg_pod_amount(m.value) < together(spec, "resources.limits", m.key))
-                        lkg_breach(&spec->rules, LKG_F_CONTRADICTION,
-                                   LKG_KEY_PATH("resources.limits", m.key), m.value,
+                if (is_completed(spec) && may_overcommit(m.key) && !in_map(spec->object, requests, m.key) &&
+                    amount(m.value) < together(spec, requests, m.key))
+                        lkg_breach(spec, LKG_F_CONTRADICTION, key, m.value, less);
+                if (is_huge(m.key) && amount(m.value) < together(spec, limits, m.key))
+                        lkg_breach(spec, LKG_F_CONTRADICTION, key, m.value,
                                    "is less than the limits of the containers together");
-                for (struct lkg_member c = { 0 }; lkg_value_next(lkg_pod_get(spec, "containers"), &c);) {
-                        const struct lkg_value *map = lkg_object_get(c.value, "resources.limits"),
-                                               *value = map ? lkg_map_find(map, m.key) : NULL;
+                for (struct lkg_member c = { 0 }; lkg_value_next(list, &c);) {
+                        const struct lkg_value *limit = in_map(c.value, limits, m.key);
 
-                        if (value && lkg_pod_amount(value) > lkg_pod_amount(m.value))
-                                lkg_breach(&spec->rules, LKG_F_CONTRADICTION,
-                                           LKG_KEY_PATH("resources.limits", m.key), m.value,
-                                           "is less than the limit of a container%s", LKG_ASIDE(value));
+                        if (limit && amount(limit) > amount(m.value))
+                                lkg_breach(spec, LKG_F_CONTRADICTION, key, m.value,
+                                           "is less than the limit of a container%s", LKG_ASIDE(limit));
                 }
         }
 }
 
-static void check_overhead(const struct lkg_pod_part *spec)
+static void check_overhead(const struct lkg_rules *spec, const char *path)
 {
-        if (check_list(spec, "overhead", false) == HAS_HUGE)
-                lkg_pod_breach(spec, LKG_F_REQUIRED, "overhead",
-                               "must have cpu or memory beside huge pages");
+        if (check_list(spec, path, false) == HAS_HUGE)
+                lkg_breach_at(spec, LKG_F_REQUIRED, path, huge_alone);
 }
 
-const struct lkg_pod_check lkg_pod_placing_checks[] = {
-        { "Toleration", check_toleration },
-        { "LabelSelector", check_selector },
-        { "LabelSelectorRequirement", check_label_requirement },
-        { "NodeSelectorRequirement", check_node_requirement },
-        { "PodAffinityTerm", check_affinity_term },
-        { "TopologySpreadConstraint", check_spread },
-        { "PodSpec", check_spreads },
-        { "PodSpec", check_together },
-        { "PodSpec", check_overhead },
-        { "ResourceRequirements", check_resources },
+/* ---- rows ---- */
+
+#define ROW      LKG_POD_ROW
+#define OR_EMPTY .flags = LKG_RULE_EMPTY_OK
+
+static const char one[] = "must have one entry with this operator";
+
+const struct lkg_value_rule lkg_pod_placing_rules[] = {
+        ROW(SET, "Toleration.operator", "want a key, or Exists", .when = "key", .is = "!"),
+        ROW(NOT, "Toleration.operator", "must be Exists without a key", .words = "Equal", .when = "key",
+            .is = "!"),
+        ROW(UNSET, "Toleration.tolerationSeconds", "another effect than NoExecute", .flags = LKG_RULE_NIL,
+            .when = "effect", .is = "!NoExecute"),
+        ROW(UNSET, "Toleration.value", "operator Exists", .when = "operator", .is = "Exists"),
+        ROW(PARSE, "Toleration.value", .parse = lkg_name_label_value, OR_EMPTY, .when = "operator",
+            .is = "!Exists"),
+
+        ROW(WORD, "LabelSelectorRequirement.operator", .words = "In, NotIn, Exists, DoesNotExist"),
+        ROW(WORD, "matchExpressions.operator", .words = "In, NotIn, Exists, DoesNotExist, Gt, Lt",
+            .around = "NodeSelectorTerm"),
+        ROW(WORD, "matchFields.operator", .words = "In, NotIn"),
+        ROW(COUNT, "LabelSelectorRequirement.values NodeSelectorRequirement.values",
+            "must have an entry with this operator", 1, INT64_MAX, .when = "operator", .is = "In, NotIn"),
+        ROW(COUNT, "LabelSelectorRequirement.values NodeSelectorRequirement.values",
+            "must be empty with this operator", .when = "operator", .is = "Exists, DoesNotExist"),
+        ROW(COUNT, "NodeSelectorRequirement.values", one, 1, 1, .when = "operator", .is = "Gt, Lt"),
+        /* of the fields of a node there is its name alone */
+        ROW(COUNT, "matchFields.values", one, .max = 1, .when = "operator", .is = "In, NotIn"),
+        ROW(WORD, "matchFields.key", .words = "metadata.name"),
+        ROW(PARSE, "matchFields.values", .parse = lkg_name_dns_subdomain, OR_EMPTY),
+        /* values of labels are judged where they are required */
+        ROW(PARSE, "matchExpressions.values", .parse = lkg_name_label_value, OR_EMPTY,
+            .around = "NodeSelector"),
+
+        ROW(COUNT,
+            "PodAffinityTerm.matchLabelKeys PodAffinityTerm.mismatchLabelKeys "
+            "TopologySpreadConstraint.matchLabelKeys",
+            "needs a labelSelector", .when = "labelSelector", .is = "!"),
+        ROW(UNSET, "TopologySpreadConstraint.minDomains", "another whenUnsatisfiable than DoNotSchedule",
+            .flags = LKG_RULE_NIL, .when = "whenUnsatisfiable", .is = "!DoNotSchedule"),
+        ROW(ONCE, "TopologySpreadConstraint.topologyKey", .words = "whenUnsatisfiable", .around = "PodSpec"),
+
+        ROW(CHECK, "PodAffinityTerm.matchLabelKeys TopologySpreadConstraint.matchLabelKeys",
+            .check = check_keys),
+        ROW(CHECK, "EmptyDirVolumeSource.sizeLimit", .check = check_size),
+        ROW(CHECK, "ResourceRequirements", .check = check_resources),
+        ROW(CHECK, "PodSpec.resources", .check = check_together, .since = 135),
+        ROW(CHECK, "PodSpec.overhead", .check = check_overhead),
 };
-const size_t lkg_n_pod_placing_checks = LKG_ARRAY_SIZE(lkg_pod_placing_checks);
+const size_t lkg_n_pod_placing_rules = LKG_ARRAY_SIZE(lkg_pod_placing_rules);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What ValidatePodCreate() asks of a Pod (pkg/apis/core/validation, 1.33 to 1.37): the rules of single fields, and those of metadata
- * and spec. Rules between the fields of containers: rules-pod-containers.c; of what places a pod: rules-pod-placing.c.
+ * and spec. Rules of containers and volumes: rules-pod-containers.c; of what places a pod: rules-pod-placing.c.
  */
 #include <ctype.h>
-#include <inttypes.h>
 
 #include "pod.h"
 #include "values/values.h"
@@ -15,6 +14,7 @@ static const char set[] = "set it";
 static const char not_negative[] = "it must not be negative";
 static const char positive[] = "it must be at least 1";
 static const char id[] = "want 0 to 2147483647";
+static const char own[] = "hostUsers false";
 static const char port[] = "want a port, 1 to 65535";
 static const char no_objects[] = "a static pod cannot use objects of the API server";
 static const char signals[] =
@@ -37,15 +37,15 @@ static int parse_pod_name(const char *text, size_t size, char *reason)
         return lkg_name_dns_subdomain(name, size + 2, reason);
 }
 
+/* Of a hyphen at its end, and what stands before it, only that is asked whether there is something. */
 static int parse_prefix(const char *text, size_t size, char *reason)
 {
         LKG_CLEANUP(lkg_freep) char *name = lkg_format("%.*s", (int)size, text);
+        bool hyphen = size > 1 && text[size - 1] == '-';
 
-        if (size > 1 && name[size - 1] == '-') {
+        if (hyphen)
                 name[size - 2] = 'a';
-                size--;
-        }
-        return lkg_name_dns_subdomain(name, size, reason);
+        return lkg_name_dns_subdomain(name, size - hyphen, reason);
 }
 
 static int parse_finalizer(const char *text, size_t size, char *reason)
@@ -70,7 +70,7 @@ static int parse_group_version(const char *text, size_t size, char *reason)
         return lkg_refuse(reason, "want one such as v1 or apps/v1");
 }
 
-int lkg_pod_port_name(const char *text, size_t size, char *reason)
+static int parse_port_name(const char *text, size_t size, char *reason)
 {
         bool letter = false, good = size > 0 && size <= 15 && text[0] != '-' && text[size - 1] != '-';
 
@@ -79,9 +79,9 @@ int lkg_pod_port_name(const char *text, size_t size, char *reason)
                 good &= (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= '0' && text[i] <= '9') ||
                         (text[i] == '-' && i > 0 && text[i - 1] != '-');
         }
-        return good && letter
-                       ? 0
-                       : lkg_refuse(reason, "want at most 15 of a-z, 0-9 and single -, such as metrics");
+        return good && letter ? 0
+                              : lkg_refuse(reason, "want a name with a letter: at most 15 of a-z, 0-9 and "
+                                                   "single -, such as metrics");
 }
 
 static int parse_env_name(const char *text, size_t size, char *reason)
@@ -126,29 +126,15 @@ static int parse_sysctl(const char *text, size_t size, char *reason)
                                             : lkg_refuse(reason, "want a name such as net.core.somaxconn");
 }
 
-static int parse_ip(const char *text, size_t size, char *reason)
-{
-        struct lkg_ip ip;
-
-        return lkg_ip_parse(text, size, &ip, reason);
-}
-
 static int parse_ip_strict(const char *text, size_t size, char *reason)
 {
-        struct lkg_span rest = { text, size }, part;
         struct lkg_ip ip;
 
         if (lkg_ip_parse(text, size, &ip, reason) < 0)
                 return -EINVAL;
         if (lkg_ip_is_v4(&ip) && memchr(text, ':', size))
                 return lkg_refuse(reason, "an IPv4 address in the form of IPv6; write the IPv4 address");
-        if (memchr(text, ':', size))
-                return lkg_ip_is_v6_strict(text, size) ? 0
-                                                       : lkg_refuse(reason, "leading zeros; remove them");
-        while (lkg_span_next(&rest, '.', &part))
-                if (part.size > 1 && *part.data == '0')
-                        return lkg_refuse(reason, "leading zeros; remove them");
-        return 0;
+        return lkg_ip_is_strict(text, size) ? 0 : lkg_refuse(reason, "leading zeros; remove them");
 }
 
 /* A domain with underscores, with a point at its end or alone. */
@@ -180,6 +166,74 @@ static int parse_absolute(const char *text, size_t size, char *reason)
         return size > 0 && *text == '/' ? 0 : lkg_refuse(reason, "want an absolute path");
 }
 
+/* ---- what no row says ---- */
+
+char *lkg_pod_lower(struct lkg_span text)
+{
+        char *lower = lkg_must(lkg_span_dup(text));
+
+        for (size_t i = 0; i < text.size; i++)
+                lower[i] = (char)(lower[i] >= 'A' && lower[i] <= 'Z' ? lower[i] + 'a' - 'A' : lower[i]);
+        return lower;
+}
+
+static void check_labels(const struct lkg_rules *part, const char *path)
+{
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_rule_get(part, path), &m);) {
+                struct lkg_span value = lkg_text_of(m.value);
+                char why[LKG_REFUSAL_MAX];
+
+                if (lkg_name_qualified(m.key.data, m.key.size, why) < 0 ||
+                    lkg_name_label_value(value.data, value.size, why) < 0)
+                        lkg_breach(part, LKG_F_BAD_FORMAT, LKG_KEY_PATH(path, m.key), m.value,
+                                   "is no label: %s", why);
+        }
+}
+
+static void check_annotations(const struct lkg_rules *pod, const char *path)
+{
+        size_t size = strlen("kubernetes.io/config.hash") + 32; /* which the kubelet adds */
+
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_rule_get(pod, path), &m);) {
+                LKG_CLEANUP(lkg_freep) char *key = lkg_pod_lower(m.key);
+                char why[LKG_REFUSAL_MAX];
+
+                size += m.key.size + lkg_text_of(m.value).size;
+                if (lkg_name_qualified(key, m.key.size, why) < 0)
+                        lkg_breach(pod, LKG_F_BAD_FORMAT, LKG_KEY_PATH(path, m.key), m.value,
+                                   "has no name of an annotation: %s", why);
+        }
+        if (size > 256 * 1024)
+                lkg_breach_at(pod, LKG_F_OUT_OF_RANGE, path,
+                              "is too large; want at most 262144 bytes with the kubelet's own");
+}
+
+static void check_searches(const struct lkg_rules *dns, const char *path)
+{
+        size_t size = 0;
+
+        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_rule_get(dns, path), &m);)
+                size += lkg_text_of(m.value).size + (m.i > 0);
+        if (size > 2048)
+                lkg_breach_at(dns, LKG_F_OUT_OF_RANGE, path, "are too long; want at most 2048 bytes");
+}
+
+/* A sysctl of a name space that the pod does not have of its own. */
+static void check_sysctl(const struct lkg_rules *sysctl, const char *path)
+{
+        struct lkg_span text = lkg_rule_text(sysctl, path);
+        LKG_CLEANUP(lkg_freep) char *name = lkg_span_dup(text);
+        const char *field;
+
+        lkg_sysctl_normalise(name);
+        field = strncmp(name, "net.", 4) == 0 ? "hostNetwork" : "hostIPC";
+        /* those that 1.36 knows are of these two */
+        if (lkg_sysctl_pattern_136(text.data, text.size, NULL) == 0 &&
+            lkg_rule_bool(lkg_rule_around(sysctl, "PodSpec"), field))
+                lkg_breach_at(sysctl, LKG_F_CONTRADICTION, path,
+                              "would be that of the node, because %s is true", field);
+}
+
 /* ---- rows ---- */
 
 #define ROW      LKG_POD_ROW
@@ -188,11 +242,13 @@ static int parse_absolute(const char *text, size_t size, char *reason)
 #define STATIC   .flags = LKG_RULE_STATIC
 #define GATE_OFF .flags = LKG_RULE_GATE_OFF | LKG_RULE_EMPTY_OK
 
-const struct lkg_pod_rule lkg_pod_rules[] = {
+const struct lkg_value_rule lkg_pod_rules[] = {
         /* what a static pod cannot have; a name that is empty is no reference (skipEmptyNames) */
         ROW(UNSET, "PodSpec.ephemeralContainers", "they can only be added to a running pod", STATIC),
         ROW(UNSET, "PodSpec.schedulingGates", "the kubelet has scheduled a static pod already", STATIC),
-        ROW(UNSET, "PodSpec.resourceClaims", no_objects, STATIC),
+        ROW(UNSET, "PodSpec.resourceClaims Container.resources.claims", no_objects, STATIC),
+        ROW(UNSET, "PodSpec.resources.claims", no_objects, .flags = LKG_RULE_STATIC | LKG_RULE_NIL,
+            .since = 135),
         ROW(UNSET,
             "PodSpec.serviceAccountName PodSpec.serviceAccount LocalObjectReference.name Container.envFrom "
             "Container.volumeDevices",
@@ -221,6 +277,8 @@ const struct lkg_pod_rule lkg_pod_rules[] = {
             "ScaleIOVolumeSource.volumeName StorageOSVolumeSource.volumeName",
             set),
         ROW(SET, "ImageVolumeSource.reference", set, .since = 137),
+        ROW(SET, "PodSpec.dnsConfig.nameservers", "set it with dnsPolicy None", .when = "dnsPolicy",
+            .is = "None"),
         ROW(SET, "PodSchedulingGroup.podGroupName", set, NIL),
         ROW(SET, "ContainerRestartRule.exitCodes", set, NIL, .since = 135),
         ROW(SET, "AppArmorProfile.localhostProfile", set, .when = "type", .is = "Localhost"),
@@ -242,24 +300,25 @@ const struct lkg_pod_rule lkg_pod_rules[] = {
             "PodSpec.hostnameOverride PodSpec.runtimeClassName PodSchedulingGroup.podGroupName "
             "WorkloadReference.name",
             .parse = lkg_name_dns_subdomain),
-        ROW(PARSE, "PodReadinessGate.conditionType PodAffinityTerm.topologyKey LabelSelectorRequirement.key",
+        ROW(PARSE, "PodReadinessGate.conditionType PodAffinityTerm.topologyKey matchExpressions.key",
             .parse = lkg_name_qualified),
         ROW(PARSE,
             "Toleration.key PodAffinityTerm.matchLabelKeys PodAffinityTerm.mismatchLabelKeys "
             "TopologySpreadConstraint.matchLabelKeys",
             .parse = lkg_name_qualified, OR_EMPTY),
         ROW(PARSE, "LabelSelectorRequirement.values", .parse = lkg_name_label_value, OR_EMPTY),
-        ROW(PARSE, "PodDNSConfig.nameservers", .parse = parse_ip, GATE_OFF,
+        ROW(PARSE, "PodDNSConfig.nameservers", .parse = lkg_ip_check, GATE_OFF,
             .gate = "StrictIPCIDRValidation"),
         ROW(PARSE, "PodDNSConfig.nameservers", .parse = parse_ip_strict, OR_EMPTY,
             .gate = "StrictIPCIDRValidation"),
-        ROW(PARSE, "HostAlias.ip", .parse = parse_ip, .flags = LKG_RULE_GATE_OFF,
+        ROW(PARSE, "HostAlias.ip", .parse = lkg_ip_check, .flags = LKG_RULE_GATE_OFF,
             .gate = "StrictIPCIDRValidation"),
         ROW(PARSE, "HostAlias.ip", .parse = parse_ip_strict, .gate = "StrictIPCIDRValidation"),
         ROW(PARSE, "PodDNSConfig.searches", .parse = parse_search, OR_EMPTY),
         ROW(PARSE, "Sysctl.name", .parse = parse_sysctl),
         ROW(PARSE, "Container.image AppArmorProfile.localhostProfile", .parse = parse_trimmed),
-        ROW(PARSE, "ContainerPort.name", .parse = lkg_pod_port_name, OR_EMPTY),
+        ROW(PARSE, "ContainerPort.name HTTPGetAction.port TCPSocketAction.port", .parse = parse_port_name,
+            OR_EMPTY),
         ROW(PARSE, "EnvVar.name FileKeySelector.key", .parse = parse_env_name),
         ROW(PARSE, "EnvVar.name", .parse = parse_env_name_134, .until = 134),
         ROW(PARSE, "HTTPHeader.name", .parse = parse_header_name),
@@ -282,10 +341,12 @@ const struct lkg_pod_rule lkg_pod_rules[] = {
         ROW(NUMBER, "PodSpec.activeDeadlineSeconds", "want 1 to 2147483647", 1, INT32_MAX),
         ROW(NUMBER,
             "PodSecurityContext.fsGroup PodSecurityContext.runAsUser PodSecurityContext.runAsGroup "
-            "SecurityContext.runAsUser SecurityContext.runAsGroup DownwardAPIVolumeSource.defaultUser "
+            "PodSecurityContext.supplementalGroups SecurityContext.runAsUser SecurityContext.runAsGroup "
+            "DownwardAPIVolumeSource.defaultUser "
             "DownwardAPIVolumeFile.user ProjectedVolumeSource.defaultUser",
             id, .max = INT32_MAX),
-        ROW(NUMBER, "ContainerPort.containerPort GRPCAction.port", port, 1, 65535),
+        ROW(NUMBER, "ContainerPort.containerPort GRPCAction.port HTTPGetAction.port TCPSocketAction.port",
+            port, 1, 65535),
         ROW(NUMBER, "ContainerPort.hostPort", port, .max = 65535),
         ROW(NUMBER, "PreferredSchedulingTerm.weight WeightedPodAffinityTerm.weight", "want 1 to 100", 1,
             100),
@@ -298,6 +359,10 @@ const struct lkg_pod_rule lkg_pod_rules[] = {
             "GCEPersistentDiskVolumeSource.partition AWSElasticBlockStoreVolumeSource.partition "
             "ISCSIVolumeSource.lun",
             "want 0 to 255", .max = 255),
+
+        ROW(COUNT, "PodSpec.hostnameOverride", "is longer than 64 bytes", .max = 64),
+        ROW(COUNT, "PodDNSConfig.nameservers", "are too many; want at most 3", .max = 3),
+        ROW(COUNT, "PodDNSConfig.searches", "are too many; want at most 32", .max = 32),
 
         ROW(WORD, "ManagedFieldsEntry.operation", .words = "Apply, Update"),
         ROW(WORD, "ManagedFieldsEntry.fieldsType", .words = "FieldsV1", OR_EMPTY),
@@ -341,169 +406,23 @@ const struct lkg_pod_rule lkg_pod_rules[] = {
         ROW(WORD, "TopologySpreadConstraint.whenUnsatisfiable", .words = "DoNotSchedule, ScheduleAnyway"),
         ROW(WORD, "TopologySpreadConstraint.nodeAffinityPolicy TopologySpreadConstraint.nodeTaintsPolicy",
             .words = "Honor, Ignore"),
+
+        ROW(ONCE, "Volume.name", .around = "PodSpec"),
+        ROW(ONCE, "Sysctl.name", .around = "PodSecurityContext"),
+        ROW(UNSET, "PodSpec.hostNetwork", own, .when = "hostUsers", .is = "false", GATE_OFF,
+            .gate = "UserNamespacesHostNetworkSupport"),
+        ROW(UNSET, "PodSpec.hostPID PodSpec.hostIPC", own, .when = "hostUsers", .is = "false"),
+        ROW(UNSET, "PodSpec.shareProcessNamespace", "hostPID", .when = "hostPID"),
+        ROW(UNSET, "PodSpec.hostnameOverride", "hostNetwork", NIL, .when = "hostNetwork"),
+        ROW(UNSET, "PodSpec.hostnameOverride", "setHostnameAsFQDN", NIL, .when = "setHostnameAsFQDN"),
+        ROW(UNSET, "PodSpec.schedulingGroup", "evictionResponders", NIL, .when = "evictionResponders"),
+        ROW(UNSET, "PodSpec.securityContext.windowsOptions", "os linux", NIL, .when = "os.name",
+            .is = "linux"),
+
+        ROW(CHECK, "Pod.metadata.labels PodSpec.nodeSelector LabelSelector.matchLabels",
+            .check = check_labels),
+        ROW(CHECK, "Pod.metadata.annotations", .check = check_annotations),
+        ROW(CHECK, "PodDNSConfig.searches", .check = check_searches),
+        ROW(CHECK, "Sysctl.name", .check = check_sysctl),
 };
 const size_t lkg_n_pod_rules = LKG_ARRAY_SIZE(lkg_pod_rules);
-
-/* ---- metadata ---- */
-
-void lkg_pod_labels(const struct lkg_pod_part *part, const char *path)
-{
-        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pod_get(part, path), &m);) {
-                struct lkg_span value = lkg_text_of(m.value);
-                char why[LKG_REFUSAL_MAX];
-
-                if (lkg_name_qualified(m.key.data, m.key.size, why) < 0 ||
-                    lkg_name_label_value(value.data, value.size, why) < 0)
-                        lkg_breach(&part->rules, LKG_F_BAD_FORMAT, LKG_KEY_PATH(path, m.key), m.value,
-                                   "is no label: %s", why);
-        }
-}
-
-static void check_annotations(const struct lkg_pod_part *pod)
-{
-        static const char path[] = "metadata.annotations";
-        size_t size = strlen("kubernetes.io/config.hash") + 32; /* which the kubelet adds */
-
-        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pod_get(pod, path), &m);) {
-                LKG_CLEANUP(lkg_freep) char *key = lkg_pod_lower(m.key);
-                const char *at = LKG_KEY_PATH(path, m.key);
-                char why[LKG_REFUSAL_MAX];
-
-                size += m.key.size + lkg_text_of(m.value).size;
-                if (lkg_name_qualified(key, m.key.size, why) < 0)
-                        lkg_breach(&pod->rules, LKG_F_BAD_FORMAT, at, m.value,
-                                   "has no name of an annotation: %s", why);
-        }
-        if (size > 256 * 1024)
-                lkg_pod_breach(pod, LKG_F_OUT_OF_RANGE, path,
-                               "is too large; want at most 262144 bytes with the kubelet's own");
-}
-
-static void check_pod(const struct lkg_pod_part *pod)
-{
-        lkg_pod_labels(pod, "metadata.labels");
-        check_annotations(pod);
-}
-
-/* ---- spec ---- */
-
-static const char *const container_lists[] = { "containers", "initContainers" };
-
-/* Containers have one name space, and the node's ports together; init containers, of which one runs at a time, alone. */
-static void check_unique(const struct lkg_pod_part *spec)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *names = lkg_value_new_map(NULL, 0, 0);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *ports = lkg_value_new_map(NULL, 0, 0);
-        bool host = lkg_pod_true(spec, "hostNetwork");
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(container_lists); i++)
-                for (struct lkg_member c = { 0 };
-                     lkg_value_next(lkg_pod_get(spec, container_lists[i]), &c);) {
-                        const char *at = LKG_ITEM_PATH(container_lists[i], c.i, "ports");
-
-                        lkg_pod_once(spec, names, lkg_object_text(c.value, "name"),
-                                     LKG_ITEM_PATH(container_lists[i], c.i, "name"),
-                                     lkg_object_get(c.value, "name"));
-                        for (struct lkg_member m = { 0 };
-                             lkg_value_next(lkg_object_get(c.value, "ports"), &m);) {
-                                struct lkg_span protocol = lkg_object_text(m.value, "protocol");
-                                const struct lkg_value *number = lkg_object_get(m.value, "hostPort");
-                                LKG_CLEANUP(lkg_freep) char *key = NULL;
-
-                                if (!number && host)
-                                        number = lkg_object_get(m.value, "containerPort");
-                                key = lkg_format("%s %s %" PRId64 " %zu",
-                                                 protocol.size ? protocol.data : "TCP",
-                                                 lkg_object_text(m.value, "hostIP").data,
-                                                 lkg_value_int(number), i > 0 ? c.n : 0);
-                                lkg_pod_once(spec, ports, lkg_span(key, strlen(key)),
-                                             LKG_ITEM_PATH(at, m.i, "hostPort"), number);
-                        }
-                }
-}
-
-static void check_dns(const struct lkg_pod_part *spec)
-{
-        static const char servers[] = "dnsConfig.nameservers", searches[] = "dnsConfig.searches";
-        size_t size = 0;
-
-        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pod_get(spec, searches), &m);)
-                size += lkg_text_of(m.value).size + (m.i > 0);
-        if (lkg_pod_is(spec, "dnsPolicy", "None") && lkg_pod_size(spec, servers) == 0)
-                lkg_pod_breach(spec, LKG_F_REQUIRED, servers,
-                               "is empty and must not be with dnsPolicy None; set it");
-        if (lkg_pod_size(spec, servers) > 3)
-                lkg_pod_breach(spec, LKG_F_OUT_OF_RANGE, servers, "are too many; want at most 3");
-        if (lkg_pod_size(spec, searches) > 32 || size > 2048)
-                lkg_pod_breach(spec, LKG_F_OUT_OF_RANGE, searches,
-                               "are too many; want at most 32 of 2048 bytes");
-}
-
-static void check_host(const struct lkg_pod_part *spec)
-{
-        const struct lkg_value *users = lkg_pod_get(spec, "hostUsers");
-        bool own = users && !lkg_value_bool(users);
-
-        if (own && !lkg_rule_gate(&spec->rules, "UserNamespacesHostNetworkSupport"))
-                lkg_pod_exclude(spec, "hostNetwork", "hostUsers false");
-        if (own)
-                lkg_pod_exclude(spec, "hostPID", "hostUsers false");
-        if (own)
-                lkg_pod_exclude(spec, "hostIPC", "hostUsers false");
-        if (lkg_pod_true(spec, "hostPID"))
-                lkg_pod_exclude(spec, "shareProcessNamespace", "hostPID");
-        if (lkg_pod_true(spec, "hostNetwork"))
-                lkg_pod_exclude(spec, "hostnameOverride", "hostNetwork");
-        if (lkg_pod_true(spec, "setHostnameAsFQDN"))
-                lkg_pod_exclude(spec, "hostnameOverride", "setHostnameAsFQDN");
-        if (lkg_pod_text(spec, "hostnameOverride").size > 64)
-                lkg_pod_breach(spec, LKG_F_OUT_OF_RANGE, "hostnameOverride", "is longer than 64 bytes");
-}
-
-static void check_spec(const struct lkg_pod_part *spec)
-{
-        check_unique(spec);
-        check_dns(spec);
-        check_host(spec);
-        lkg_pod_labels(spec, "nodeSelector");
-        lkg_pod_twice(spec, "volumes", "name");
-        if (lkg_pod_size(spec, "evictionResponders") > 0)
-                lkg_pod_exclude(spec, "schedulingGroup", "evictionResponders");
-}
-
-static void check_pod_security(const struct lkg_pod_part *context)
-{
-        static const char groups[] = "supplementalGroups";
-
-        lkg_pod_twice(context, "sysctls", "name");
-        if (lkg_pod_is(context->up, "os.name", "linux"))
-                lkg_pod_exclude(context, "windowsOptions", "os linux");
-        for (struct lkg_member m = { 0 }; lkg_value_next(lkg_pod_get(context, groups), &m);)
-                if (lkg_value_int(m.value) < 0 || lkg_value_int(m.value) > INT32_MAX)
-                        lkg_breach(&context->rules, LKG_F_OUT_OF_RANGE, LKG_ITEM_PATH(groups, m.i, NULL),
-                                   m.value, "is out of range; %s", id);
-}
-
-/* A sysctl of a name space that the pod does not have of its own. */
-static void check_sysctl(const struct lkg_pod_part *sysctl)
-{
-        struct lkg_span text = lkg_pod_text(sysctl, "name");
-        LKG_CLEANUP(lkg_freep) char *name = lkg_span_dup(text);
-        const char *field;
-
-        lkg_sysctl_normalise(name);
-        field = strncmp(name, "net.", 4) == 0 ? "hostNetwork" : "hostIPC";
-        /* those that 1.36 knows are of these two */
-        if (lkg_sysctl_pattern_136(text.data, text.size, NULL) == 0 &&
-            lkg_pod_true(lkg_pod_around(sysctl, "PodSpec"), field))
-                lkg_pod_breach(sysctl, LKG_F_CONTRADICTION, "name",
-                               "would be that of the node, because %s is true", field);
-}
-
-const struct lkg_pod_check lkg_pod_spec_checks[] = {
-        { "Pod", check_pod },
-        { "PodSpec", check_spec },
-        { "PodSecurityContext", check_pod_security },
-        { "Sysctl", check_sysctl },
-};
-const size_t lkg_n_pod_spec_checks = LKG_ARRAY_SIZE(lkg_pod_spec_checks);

@@ -63,6 +63,29 @@ struct lkg_span lkg_rule_text(const struct lkg_rules *rules, const char *path)
         return lkg_text_of(lkg_rule_get(rules, path));
 }
 
+bool lkg_rule_is(const struct lkg_rules *rules, const char *path, const char *words)
+{
+        return lkg_rule_word(words, lkg_rule_text(rules, path));
+}
+
+static size_t size_of(const struct lkg_value *value)
+{
+        return !value ? 0 : lkg_value_size(value) + lkg_text_of(value).size;
+}
+
+size_t lkg_rule_size(const struct lkg_rules *rules, const char *path)
+{
+        return size_of(lkg_rule_get(rules, path));
+}
+
+const struct lkg_rules *lkg_rule_around(const struct lkg_rules *rules, const char *what)
+{
+        for (rules = rules->up;
+             rules && strcmp(rules->node->go, what) != 0 && strcmp(rules->name, what) != 0;)
+                rules = rules->up;
+        return rules;
+}
+
 bool lkg_rule_gate(const struct lkg_rules *rules, const char *name)
 {
         if (lkg_gate_unread(rules->object, rules->unread, name))
@@ -335,6 +358,19 @@ void lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const cha
                 parse_value(rules, code, lkg_rule_item_path(list, i, member, path), value, parse);
 }
 
+static bool is_met(const struct lkg_value *value, const char *is)
+{
+        bool negated = is && *is == '!',
+             met = value && (lkg_value_type(value) == LKG_MAP || !is_empty(value));
+        struct lkg_span text = lkg_text_of(value);
+
+        if (value && lkg_value_type(value) == LKG_BOOL)
+                text = met ? lkg_span("true", 4) : lkg_span("false", 5);
+        if (is && is[negated])
+                met = lkg_rule_word(is + negated, text);
+        return met != negated;
+}
+
 static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
         unsigned release = rules->release;
@@ -343,12 +379,14 @@ static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule 
                 return false;
         if (row->gate && lkg_rule_gate(rules, row->gate) == !!(row->flags & LKG_RULE_GATE_OFF))
                 return false;
-        return !row->when || lkg_span_is(lkg_rule_text(rules, row->when), row->is);
+        if (row->around && !(rules = lkg_rule_around(rules, row->around)))
+                return false;
+        return !row->when || is_met(lkg_rule_get(rules, row->when), row->is);
 }
 
-/* Report the violated rule of a row. Items of lists and maps are reported one by one. */
-static void report_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,
-                       const struct lkg_value *value)
+/* Report the violated rule of a row. @path: of @value, which may be an item; @reason: of a parser, else "" */
+static void report_row(const struct lkg_rules *rules, const struct lkg_value_rule *row, const char *path,
+                       const struct lkg_value *value, const char *reason)
 {
         static const struct {
                 unsigned code;
@@ -356,36 +394,74 @@ static void report_row(const struct lkg_rules *rules, const struct lkg_value_rul
         } kinds[] = {
                 [LKG_RULE_NUMBER] = { LKG_F_OUT_OF_RANGE, "is out of range; " },
                 [LKG_RULE_DURATION] = { LKG_F_OUT_OF_RANGE, "is out of range; " },
+                [LKG_RULE_COUNT] = { LKG_F_OUT_OF_RANGE, "" },
                 [LKG_RULE_WORD] = { LKG_F_NOT_ONE_OF, "is not known; want one of " },
+                [LKG_RULE_NOT] = { LKG_F_CONTRADICTION, "" },
                 [LKG_RULE_SET] = { LKG_F_REQUIRED, "is empty and must not be; " },
                 [LKG_RULE_UNSET] = { LKG_F_CONTRADICTION, "is not allowed; " },
+                [LKG_RULE_PARSE] = { LKG_F_BAD_FORMAT, "is not right: " },
+                [LKG_RULE_ENTRY] = { LKG_F_REFUSED_LATER, "is refused when the component starts: " },
         };
-        bool later = row->flags & LKG_RULE_LATER, word = row->kind == LKG_RULE_WORD;
+        bool word = row->kind == LKG_RULE_WORD, alone = row->kind == LKG_RULE_UNSET && row->when;
+        unsigned code = row->flags & LKG_RULE_LATER    ? LKG_F_REFUSED_LATER
+                        : row->flags & LKG_RULE_STATIC ? LKG_F_STATIC_POD
+                                                       : kinds[row->kind].code;
 
-        if (row->gate && (row->flags & LKG_RULE_GATE_OFF))
-                lkg_breach_gate(rules, later ? LKG_F_REFUSED_LATER : LKG_F_NEEDS_GATE, row->path, value,
+        if (row->gate && row->flags & LKG_RULE_GATE_OFF && !*reason && !alone)
+                lkg_breach_gate(rules, row->flags & LKG_RULE_LATER ? code : LKG_F_NEEDS_GATE, path, value,
                                 row->gate, row->want);
         else
-                lkg_breach(rules,
-                           later                          ? LKG_F_REFUSED_LATER
-                           : row->flags & LKG_RULE_STATIC ? LKG_F_STATIC_POD
-                                                          : kinds[row->kind].code,
-                           row->path, value, "%s%s%s", kinds[row->kind].says, word ? row->words : row->want,
-                           word && row->flags & LKG_RULE_EMPTY_OK ? ", or nothing" : "");
+                lkg_breach(rules, code, path, value, "%s%s%s",
+                           alone ? "cannot go with " : kinds[row->kind].says,
+                           *reason ? lkg_reason(lkg_text_of(value), reason)
+                           : word  ? row->words
+                                   : row->want,
+                           alone                                    ? "; remove one of them"
+                           : word && row->flags & LKG_RULE_EMPTY_OK ? ", or nothing"
+                                                                    : "");
 }
 
-static void parse_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,
-                      const struct lkg_value *value)
+static void apply_one_of(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
-        unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : LKG_F_BAD_FORMAT;
+        LKG_CLEANUP(lkg_freep) char *names = lkg_copy(row->words);
+        char *rest = NULL, *first = strtok_r(names, ", ", &rest);
+        size_t n = 0;
 
-        if (!value || lkg_value_type(value) != LKG_LIST) {
-                if (!(row->flags & LKG_RULE_EMPTY_OK) || !is_empty(value))
-                        parse_value(rules, code, row->path, value, row->parse);
+        for (char *name = first; name; name = strtok_r(NULL, ", ", &rest))
+                if (lkg_rule_get(rules, name) && n++ > 0)
+                        lkg_breach_at(rules, LKG_F_CONTRADICTION, name, "is one too many; keep one of %s",
+                                      row->words);
+        if (n == 0 && !(row->flags & LKG_RULE_EMPTY_OK))
+                lkg_breach(rules, LKG_F_REQUIRED, first, NULL,
+                           "is missing, and so are others; want one of %s", row->words);
+}
+
+void lkg_rule_once(const struct lkg_rules *rules, const struct lkg_rules *around, struct lkg_span key,
+                   const char *path, const struct lkg_value *value)
+{
+        const struct lkg_value *earlier = lkg_map_find(around->seen, key);
+
+        if (earlier)
+                lkg_breach(rules, LKG_F_DUPLICATE, path, value, "stands there twice%s; change or remove one",
+                           LKG_ASIDE(earlier));
+        else
+                (void)lkg_map_set(around->seen, key.data, key.size,
+                                  lkg_value_ref((struct lkg_value *)value));
+}
+
+static void apply_once(const struct lkg_rules *rules, const struct lkg_value_rule *row,
+                       const struct lkg_value *value)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf key = LKG_BUF_INIT;
+        struct lkg_span text = lkg_text_of(value);
+
+        if (text.size == 0)
                 return;
-        }
-        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)
-                lkg_rule_parse_item(rules, code, row->path, m.i, NULL, m.value, row->parse);
+        lkg_buf_printf(&key, "%s %s ", rules->node->go,
+                       row->words ? lkg_rule_text(rules, row->words).data : "");
+        lkg_buf_append(&key, text.data, text.size);
+        lkg_rule_once(rules, lkg_rule_around(rules, row->around), lkg_span(lkg_buf_text(&key), key.size),
+                      row->path, value);
 }
 
 static bool is_within(const struct lkg_value_rule *row, int64_t n)
@@ -397,33 +473,9 @@ static bool is_word(const struct lkg_value_rule *row, const struct lkg_value *va
 {
         struct lkg_span text = lkg_text_of(value);
 
+        if (value && lkg_value_type(value) == LKG_NUMBER)
+                text.data = lkg_value_text(value, &text.size);
         return text.size == 0 ? !!(row->flags & LKG_RULE_EMPTY_OK) : lkg_rule_word(row->words, text);
-}
-
-/* @m: an item of @around or a member of it, or what stands at the path itself */
-static void check_entry(const struct lkg_rules *rules, const struct lkg_value_rule *row,
-                        const struct lkg_value *around, const struct lkg_member *m)
-{
-        char reason[LKG_REFUSAL_MAX] = "";
-        int r = row->entry               ? row->entry(m->key, lkg_text_of(m->value), reason)
-                : is_word(row, m->value) ? 0
-                                         : lkg_refuse(reason, "%s", row->want);
-
-        if (r < 0)
-                lkg_breach(rules, LKG_F_REFUSED_LATER,
-                           m->key.data          ? LKG_KEY_PATH(row->path, m->key)
-                           : m->value == around ? row->path
-                                                : LKG_ITEM_PATH(row->path, m->i, NULL),
-                           m->value, "is refused when the component starts: %s", reason);
-}
-
-static void check_entries(const struct lkg_rules *rules, const struct lkg_value_rule *row,
-                          struct lkg_value *value)
-{
-        if (value && lkg_value_type(value) != LKG_LIST && lkg_value_type(value) != LKG_MAP)
-                check_entry(rules, row, value, &(struct lkg_member){ .value = value });
-        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)
-                check_entry(rules, row, value, &m);
 }
 
 /* An absent field counts as zero, unless the release does not have it or it can be nil. */
@@ -434,39 +486,74 @@ static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_valu
         return node && (!node->pointer || row->kind == LKG_RULE_SET);
 }
 
-static void apply_row(const struct lkg_rules *rules, const struct lkg_value_rule *row)
+/* @m: what stands at the path, or one of its items; @reason: gets that of a parser */
+static bool holds(const struct lkg_value_rule *row, const struct lkg_member *m, char *reason)
 {
-        bool by_item = row->kind == LKG_RULE_PARSE || row->kind == LKG_RULE_ENTRY, holds = true;
-        const struct lkg_value *value =
-                by_item ? lkg_object_get(rules->object, row->path) : lkg_rule_get(rules, row->path);
+        struct lkg_span text = lkg_text_of(m->value);
 
-        if (!value && !concerns_absent(rules, row))
-                return;
         switch (row->kind) {
         case LKG_RULE_NUMBER:
-                holds = is_within(row, lkg_value_int(value));
-                break;
+                return text.size > 0 || is_within(row, lkg_value_int(m->value));
         case LKG_RULE_DURATION:
-                holds = is_within(row, lkg_value_duration(value));
-                break;
+                return is_within(row, lkg_value_duration(m->value));
+        case LKG_RULE_COUNT:
+                return is_within(row, (int64_t)size_of(m->value));
         case LKG_RULE_WORD:
-                holds = is_word(row, value);
-                break;
+                return is_word(row, m->value);
+        case LKG_RULE_NOT:
+                return !lkg_rule_word(row->words, text);
         case LKG_RULE_SET:
-                holds = !is_unset(row, value);
-                break;
+                return !is_unset(row, m->value);
         case LKG_RULE_UNSET:
-                holds = is_unset(row, value);
-                break;
+                return is_unset(row, m->value);
         case LKG_RULE_PARSE:
-                parse_row(rules, row, value);
-                break;
+                return (m->value && lkg_value_type(m->value) == LKG_NUMBER) ||
+                       row->parse(text.data, text.size, reason) == 0;
         case LKG_RULE_ENTRY:
-                check_entries(rules, row, (struct lkg_value *)value);
+                return row->entry               ? row->entry(m->key, text, reason) == 0
+                       : is_word(row, m->value) ? true
+                                                : lkg_refuse(reason, "%s", row->want) == 0;
+        case LKG_RULE_ONE_OF:
+        case LKG_RULE_ONCE:
+        case LKG_RULE_CHECK:
                 break;
         }
-        if (!holds)
-                report_row(rules, row, value);
+        return true;
+}
+
+static void judge_value(const struct lkg_rules *rules, const struct lkg_value_rule *row,
+                        const struct lkg_value *around, const struct lkg_member *m)
+{
+        char reason[LKG_REFUSAL_MAX] = "";
+
+        if (!holds(row, m, reason))
+                report_row(rules, row,
+                           m->key.data          ? LKG_KEY_PATH(row->path, m->key)
+                           : m->value == around ? row->path
+                                                : LKG_ITEM_PATH(row->path, m->i, NULL),
+                           m->value, reason);
+}
+
+static void apply_row(const struct lkg_rules *rules, const struct lkg_value_rule *row)
+{
+        bool parsed = row->kind == LKG_RULE_PARSE || row->kind == LKG_RULE_ENTRY;
+        bool by_item = parsed || row->kind == LKG_RULE_NUMBER || row->kind == LKG_RULE_NOT;
+        const struct lkg_value *value =
+                parsed ? lkg_object_get(rules->object, row->path) : lkg_rule_get(rules, row->path);
+        enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
+
+        if (row->kind == LKG_RULE_ONE_OF)
+                apply_one_of(rules, row);
+        else if (row->kind == LKG_RULE_CHECK)
+                row->check(rules, row->path);
+        else if (row->kind == LKG_RULE_ONCE)
+                apply_once(rules, row, value);
+        else if (by_item && (type == LKG_LIST || type == LKG_MAP))
+                for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)
+                        judge_value(rules, row, value, &m);
+        else if ((value || (row->kind != LKG_RULE_ENTRY && concerns_absent(rules, row))) &&
+                 !(parsed && row->flags & LKG_RULE_EMPTY_OK && is_empty(value)))
+                judge_value(rules, row, value, &(struct lkg_member){ .value = (struct lkg_value *)value });
 }
 
 void lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows)

@@ -39,6 +39,11 @@ struct lkg_rules {
         bool startup_refuses; /* see struct lkg_judge_config */
         const struct lkg_value *unread; /* see lkg_object_unread(); NULL = nothing */
         bool *doubt; /* the current rule has used some of it, see lkg_rule_begin(); needed with @unread */
+        /* of a struct in a document that is walked, struct by struct (pod.c) */
+        const struct lkg_rules *up;      /* what it is in; NULL = it is the document */
+        const char *name;                /* of the field that it is, or is an item of */
+        struct lkg_value *seen;          /* see lkg_rule_once() */
+        const struct lkg_value *volumes; /* of its PodSpec: by name, the first of each */
 };
 
 /* Each adds errors and warnings to rules->report. */
@@ -63,14 +68,19 @@ void lkg_rules_host(const struct lkg_rules *rules);
 /* ---- rows ---- */
 
 enum lkg_rule_kind {
-        LKG_RULE_NUMBER,   /* an integer from min to max */
+        LKG_RULE_NUMBER,   /* an integer from min to max, or a text (IntOrString); of a list, each item */
         LKG_RULE_DURATION, /* nanoseconds from min to max */
+        LKG_RULE_COUNT,    /* items, members or bytes from min to max */
         LKG_RULE_WORD,     /* one of words */
+        LKG_RULE_NOT,      /* none of words; of a list, no item */
         LKG_RULE_SET,      /* not empty */
-        LKG_RULE_UNSET,    /* zero, false or empty; no duration */
-        LKG_RULE_PARSE,    /* what parse accepts; of a list, each item */
+        LKG_RULE_UNSET, /* zero, false or empty; no duration. With @when, @want is what it cannot go with */
+        LKG_RULE_PARSE, /* what parse accepts, or a number (IntOrString); of a list, each item */
         /* one of words, or what entry accepts; of a list, each item, of a map, each member: for the component's start */
         LKG_RULE_ENTRY,
+        LKG_RULE_ONE_OF, /* one of the fields in words is there, and with LKG_RULE_EMPTY_OK at most; no path */
+        LKG_RULE_ONCE, /* another text, with that of the field in words, than others of its type in @around */
+        LKG_RULE_CHECK, /* what check says */
 };
 
 enum lkg_rule_flags {
@@ -90,10 +100,16 @@ struct lkg_value_rule {
         const char *words; /* separated by ", ", for messages */
         /* lkg/schema values: 0; -EINVAL and a reason (LKG_REFUSAL_MAX bytes) */
         int (*parse)(const char *text, size_t size, char *reason);
-        int (*entry)(struct lkg_span key, struct lkg_span value,
-                     char *reason); /* the same; @key: of a map */
+        /* the same; @key: of a map */
+        int (*entry)(struct lkg_span key, struct lkg_span value, char *reason);
+        void (*check)(const struct lkg_rules *rules, const char *path);
         const char *gate;
-        const char *when, *is; /* judged only while the field @when has the word @is */
+        /*
+         * Judged only while the field @when has one of the words @is, or `true`, `false`; after a `!`: none of them. Without
+         * words: while it is not zero, false or empty, or is a map.
+         */
+        const char *when, *is;
+        const char *around;    /* judged only in this, where @when is looked for; see lkg_rule_around() */
         unsigned flags;        /* enum lkg_rule_flags */
         unsigned since, until; /* releases; 0 = from the first / to the last */
 };
@@ -116,6 +132,12 @@ bool lkg_rule_bool(const struct lkg_rules *rules, const char *path);
 int64_t lkg_rule_int(const struct lkg_rules *rules, const char *path);
 int64_t lkg_rule_duration(const struct lkg_rules *rules, const char *path);
 struct lkg_span lkg_rule_text(const struct lkg_rules *rules, const char *path); /* borrowed */
+/** lkg_rule_is() - has the field one of these words, between ", "? */
+bool lkg_rule_is(const struct lkg_rules *rules, const char *path, const char *words);
+/** lkg_rule_size() - items, members or bytes; 0: it is not there. */
+size_t lkg_rule_size(const struct lkg_rules *rules, const char *path);
+/** lkg_rule_around() - the innermost struct around @rules of this type, or under this name; NULL = there is none. */
+const struct lkg_rules *lkg_rule_around(const struct lkg_rules *rules, const char *what);
 /** lkg_rule_gate() - is the feature gate on? */
 bool lkg_rule_gate(const struct lkg_rules *rules, const char *name);
 
@@ -135,6 +157,14 @@ void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const s
  */
 void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
                 const struct lkg_value *value, const char *fmt, ...) LKG_PRINTF(5, 6);
+
+/* lkg_breach() about the value at @path. */
+#define lkg_breach_at(rules, code, path, ...) \
+        lkg_breach(rules, code, path, lkg_rule_get(rules, path), __VA_ARGS__)
+
+/** lkg_rule_once() - report @value at @path if @around has seen this key, not an empty one, before. */
+void lkg_rule_once(const struct lkg_rules *rules, const struct lkg_rules *around, struct lkg_span key,
+                   const char *path, const struct lkg_value *value);
 
 /* One of two fields that conflict; @says is the text between its value and the other field. */
 struct lkg_operand {

@@ -165,6 +165,16 @@ const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node
         return NULL;
 }
 
+const char *lkg_node_nearest(const struct lkg_schema_node *node, const char *name)
+{
+        struct lkg_nearest nearest;
+
+        lkg_nearest_init(&nearest, name);
+        for (size_t i = 0; i < node->n_members; i++)
+                lkg_nearest_offer(&nearest, node->members[i]->name);
+        return lkg_nearest_best(&nearest);
+}
+
 void lkg_node_add(struct lkg_schema_node *node, struct lkg_schema_node *member)
 {
         struct lkg_schema_node **members;
@@ -235,22 +245,6 @@ static struct lkg_schema *build(const struct lkg_kind *kind, unsigned release)
                 if (lkg_field_in(&kind->fields[i], release))
                         add_row(schema->root, &kind->fields[i]);
         return schema;
-}
-
-/* Frees permanent data at exit, so that a leak checker reports only leaks. */
-__attribute__((destructor)) static void forget(void)
-{
-        while (schemas) {
-                struct lkg_schema *next = schemas->next;
-
-                lkg_node_free(schemas->root);
-                free(schemas);
-                schemas = next;
-        }
-        while (n_constants > 0)
-                lkg_value_unref(constants[--n_constants].value);
-        free(constants);
-        constants = NULL;
 }
 
 int lkg_schema_get(const char *kind, const char *api_version, unsigned release,

@@ -83,6 +83,8 @@ const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node
  */
 const struct lkg_schema_node *lkg_node_member_folded(const struct lkg_schema_node *node, const char *name,
                                                      size_t size);
+/** lkg_node_nearest() - the name of the field that a misspelt one may mean; NULL = none is near. */
+const char *lkg_node_nearest(const struct lkg_schema_node *node, const char *name);
 /**
  * lkg_node_value() - the value of @member in a typed map, or NULL.
  * @i: 0 at first, when one member after the other is looked for: both are in byte order

@@ -56,6 +56,13 @@ int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason
         return lkg_refuse(reason, "%s is not an IP address" WANT_IP, LKG_PIECE(span));
 }
 
+int lkg_ip_check(const char *text, size_t size, char *reason)
+{
+        struct lkg_ip ip;
+
+        return lkg_ip_parse(text, size, &ip, reason);
+}
+
 bool lkg_ip_is_v4(const struct lkg_ip *ip)
 {
         static const uint8_t prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
@@ -63,11 +70,11 @@ bool lkg_ip_is_v4(const struct lkg_ip *ip)
         return memcmp(ip->bytes, prefix, sizeof(prefix)) == 0;
 }
 
-bool lkg_ip_is_v6_strict(const char *text, size_t size)
+bool lkg_ip_is_strict(const char *text, size_t size)
 {
         struct lkg_ip ip;
 
-        return parse_as(AF_INET6, lkg_span(text, size), false, ip.bytes);
+        return parse_as(memchr(text, ':', size) ? AF_INET6 : AF_INET, lkg_span(text, size), false, ip.bytes);
 }
 
 /* ---- networks ---- */

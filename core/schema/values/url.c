@@ -86,7 +86,7 @@ static const char *check_literal(struct lkg_span host)
         wrong = zone ? check_escapes(lkg_span(zone, name.size - n), PART_ZONE) : NULL;
         if (wrong)
                 return wrong;
-        if (!lkg_ip_is_v6_strict(name.data, n) || (zone && name.size - n == 3))
+        if (!memchr(name.data, ':', n) || !lkg_ip_is_strict(name.data, n) || (zone && name.size - n == 3))
                 return "no IPv6 address in the brackets";
         return NULL;
 }

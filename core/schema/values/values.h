@@ -158,10 +158,11 @@ struct lkg_ip {
 
 /** lkg_ip_parse() - an IPv4 or IPv6 address without zone, prefix or brackets. Return: 0; -EINVAL. */
 int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason);
+int lkg_ip_check(const char *text, size_t size, char *reason); /* the same */
 /** lkg_ip_is_v4() - also true for an IPv4 address written as `::ffff:10.0.0.1`, like net.IP.To4. */
 bool lkg_ip_is_v4(const struct lkg_ip *ip);
-/** lkg_ip_is_v6_strict() - does net/netip.ParseAddr parse @text as IPv6: strict, without zone? */
-bool lkg_ip_is_v6_strict(const char *text, size_t size);
+/** lkg_ip_is_strict() - does net/netip.ParseAddr parse @text, without zone? Leading zeros are not allowed. */
+bool lkg_ip_is_strict(const char *text, size_t size);
 
 struct lkg_cidr {
         struct lkg_ip ip; /* as written: bits after the prefix are kept */
