@@ -207,12 +207,12 @@ def test_the_readme_shows_one_form_for_root_and_for_others():
 # ---- the quick start ----
 
 def test_the_quick_start_shows_what_it_says(tmp_path):
-    """In namespaces of its own: its directory in /run is another one, and what it leaves ends with them."""
+    """In namespaces of its own: its directory in /run is another one, and what it leaves ends with them. A quick start may run outside."""
     shutil.copytree(lib.REPOSITORY / "contrib/quickstart", tmp_path / "contrib/quickstart")
     (tmp_path / "build").symlink_to(lib.BUILD)
     run = tmp_path / "contrib/quickstart/run"
     result = lib.run("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private", "bash", "-ec",
-                     'mount -t tmpfs none /run; "$0"; "$0" --stop; [[ ! -e /run/lkgfs-quickstart ]]', str(run))
+                     'umount --lazy --quiet /run/lkgfs-quickstart/view || true; mount -t tmpfs none /run; "$0"; "$0" --stop; [[ ! -e /run/lkgfs-quickstart ]]', str(run))
     text = result.stdout.decode()
     assert result.returncode == 0, text + result.stderr.decode()
     assert re.search(r"^\$ grep maxPods kubelet.conf\nmaxPods: 60$", text, re.M) and "\n/maxPods\t60\tdrop-in 10-capacity.conf\t" in text
