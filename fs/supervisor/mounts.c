@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <mntent.h>
@@ -72,11 +73,41 @@ static bool next(char **text, struct lkg_mount *ret)
         return false;
 }
 
+static int read_mountinfo_of(const char *process, char **ret)
+{
+        char path[PATH_MAX];
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+
+        (void)snprintf(path, sizeof(path), "/proc/%s/mountinfo", process);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? -errno : lkg_read_file(fd, MOUNTINFO_MAX, ret, NULL, NULL);
+}
+
 static int read_mountinfo(char **ret)
 {
-        LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        return read_mountinfo_of("self", ret);
+}
 
-        return fd < 0 ? -errno : lkg_read_file(fd, MOUNTINFO_MAX, ret, NULL, NULL);
+bool lkg_mounts_elsewhere(unsigned minor)
+{
+        DIR *proc = opendir("/proc");
+        struct dirent *entry;
+        bool found = false;
+
+        while (proc && !found && (entry = readdir(proc))) {
+                LKG_CLEANUP(lkg_freep) char *text = NULL;
+                struct lkg_mount mount;
+                char *rest;
+
+                if (*entry->d_name < '1' || *entry->d_name > '9' ||
+                    read_mountinfo_of(entry->d_name, &text) < 0)
+                        continue;
+                for (rest = text; !found && next(&rest, &mount);)
+                        found = lkg_mount_is_lkgfs(&mount) && mount.minor == minor;
+        }
+        if (proc)
+                closedir(proc);
+        return found;
 }
 
 /* The mount with number @id of our mount table. Return: 1 and @ret; 0; -errno. */

@@ -54,6 +54,9 @@ bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount);
 /** lkg_mount_restrictions() - MOUNT_ATTR_* that a view of its directory must have, too (always nosuid and nodev). */
 uint64_t lkg_mount_restrictions(const struct lkg_mount *mount);
 
+/** lkg_mounts_elsewhere() - does a process see a mount of this FUSE connection? Containers have mounts of parts of a view. */
+bool lkg_mounts_elsewhere(unsigned minor);
+
 bool lkg_mount_is_lkgfs(const struct lkg_mount *mount);
 bool lkg_mount_is_fuse(const struct lkg_mount *mount);
 

@@ -148,13 +148,18 @@ static void replace_slow_server(struct lkg_supervisor *s)
 }
 
 /*
- * Containers that have mounted a part of the view, and others who use one, cannot get another: the file server stays for them,
- * passes through, and ends with the last. A later lkgfsd must not take it over.
+ * Files that are still open now fail with ENOTCONN, as documented. A container would not get over it: what is mounted in it cannot be
+ * mounted again. So the file server stays for it, passes through, and ends with the last such mount.
  */
-static void leave_server(struct lkg_supervisor *s)
+static void drained(struct lkg_supervisor *s)
 {
-        (void)unlinkat(s->dirs.runtime, LKG_HANDOVER_SOCKET, 0);
-        lkg_child_forget(&s->children[LKG_CHILD_SERVER]);
+        if (lkg_mounts_elsewhere(s->end.minor)) {
+                lkg_log_notice("containers have mounts of the view: the file server stays until the last of "
+                               "them has ended");
+                (void)unlinkat(s->dirs.runtime, LKG_HANDOVER_SOCKET,
+                               0); /* a later lkgfsd makes another view */
+                lkg_child_forget(&s->children[LKG_CHILD_SERVER]);
+        }
         end_children(s);
 }
 
@@ -171,7 +176,7 @@ static void on_phase_limit(void *userdata)
         else if (s->phase == LKG_PHASE_SERVER)
                 replace_slow_server(s);
         else if (s->phase == LKG_PHASE_DRAIN)
-                leave_server(s);
+                drained(s);
         else if (s->phase == LKG_PHASE_END)
                 give_up_children(s);
 }
@@ -348,7 +353,8 @@ static void unmounted(void *userdata, int status)
         if (status < 0) /* the helper hangs in a request: detaching sends none */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
         if (status == 1)
-                lkg_log_notice("%s is still in use: detached; its users are served on", s->mount_point);
+                lkg_log_notice("%s is still in use: detached; its users get an error in %u s at the latest",
+                               s->mount_point, (unsigned)(DRAIN_LIMIT_NS / LKG_NSEC_PER_SEC));
         drain(s);
 }
 
@@ -360,6 +366,7 @@ static void stop(struct lkg_supervisor *s, const char *why)
                                               .limit_ns = UNMOUNT_LIMIT_NS,
                                               .flags = LKG_JOB_OUTLIVES_US,
                                               .impatient = true };
+        struct statx view;
 
         if (s->phase >= LKG_PHASE_UNMOUNT)
                 return;
@@ -379,6 +386,8 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 return;
         }
         end_programs(s);
+        if (statx(s->connection.view_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &view) == 0)
+                s->end.minor = view.stx_dev_minor;
         s->connection.view_fd = lkg_close(s->connection.view_fd);
         s->connection.mount_fd = lkg_close(s->connection.mount_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);

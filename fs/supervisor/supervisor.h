@@ -195,6 +195,7 @@ struct lkg_supervisor {
         } timers;
         struct {
                 int code;
+                unsigned minor; /* of the connection, as mount tables have it */
                 struct lkg_error reason;
         } end;
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
