@@ -21,6 +21,7 @@ WATCHED = "/run/watched"  # of this boot
 KUBEADM = f"""apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
 localAPIEndpoint: {{advertiseAddress: {ADDRESS}}}
+timeouts: {{controlPlaneComponentHealthCheck: {4 * START_S}s}}
 nodeRegistration: {{name: node, criSocket: "unix:///run/containerd/containerd.sock", kubeletExtraArgs: [{{name: node-ip, value: {ADDRESS}}}, {{name: v, value: "2"}}]}}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
