@@ -240,13 +240,13 @@ def nothing_restarts(node, event, act):
 
 
 @with_lkgfs
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_killed_process(node, program):
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_killed_process(node, name):
     def kill():
-        old = processes(node)[program]
+        old = processes(node)[name]
         node.run("kill", "-KILL", str(old), check=True)
-        wait_for(lambda: processes(node).get(program, old) != old, "a new one")
-    nothing_restarts(node, f"SIGKILL of {program}", kill)
+        wait_for(lambda: processes(node).get(name, old) != old, "a new one")
+    nothing_restarts(node, f"SIGKILL of {name}", kill)
 
 
 @with_lkgfs
