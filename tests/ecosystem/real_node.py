@@ -17,9 +17,11 @@ FILE = f"{MANIFESTS}/kube-apiserver.yaml"
 PODS = ("etcd", "kube-apiserver")
 LOOK_S = 20  # how often a kubelet looks at its directory
 START_S = 300  # of the API server, with QEMU's translator
+WATCHED = "/run/watched"  # of this boot
 KUBEADM = f"""apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
 localAPIEndpoint: {{advertiseAddress: {ADDRESS}}}
+timeouts: {{controlPlaneComponentHealthCheck: {4 * START_S}s}}
 nodeRegistration: {{name: node, criSocket: "unix:///run/containerd/containerd.sock", kubeletExtraArgs: [{{name: node-ip, value: {ADDRESS}}}, {{name: v, value: "2"}}]}}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
@@ -45,7 +47,7 @@ nobody = ssl._create_unverified_context()
 before = None
 while True:
     try:
-        with urllib.request.urlopen("https://{ADDRESS}:6443/livez", timeout=10, context=nobody):
+        with urllib.request.urlopen("https://{ADDRESS}:6443/livez", timeout=30, context=nobody):
             now = "up"
     except OSError:
         now = "down"
@@ -123,7 +125,7 @@ class Node(VirtualMachine):
         self.write("/etc/containerd/config.toml", CONTAINERD.replace("IMAGE", self.pause))
         self.write("/root/kubeadm.yaml", KUBEADM.replace("VERSION", self.release))
         self.write("/root/watch", WATCH)
-        self.write("/etc/systemd/system/watch.service", "[Service]\nExecStart=/usr/bin/python3 /root/watch\nStandardOutput=append:/root/watched\n"
+        self.write("/etc/systemd/system/watch.service", f"[Service]\nExecStart=/usr/bin/python3 /root/watch\nStandardOutput=append:{WATCHED}\n"
                                                         "Restart=always\n[Install]\nWantedBy=multi-user.target\n")
         self.output("mount -o ro /dev/vdb /mnt && cp /mnt/bin/* /usr/bin && dpkg --force-confold --install /mnt/debs/*.deb && systemctl daemon-reload &&"
                     " systemctl mask systemd-networkd-wait-online.service && systemctl enable --now systemd-networkd kubelet watch", timeout=600)
@@ -132,8 +134,8 @@ class Node(VirtualMachine):
             self.output(f"kubeadm init phase {phase} --config /root/kubeadm.yaml", timeout=600)
         self.wait_for_api()
 
-    def wait_for_api(self):
-        self.wait_until("tail -n 1 /root/watched | grep -q up", START_S)
+    def wait_for_api(self, seconds=START_S):
+        self.wait_until(f"tail -n 1 {WATCHED} | grep -q up", seconds)
 
     def now(self):
         """Seconds since the boot, by the machine's clock."""
@@ -157,17 +159,23 @@ class Node(VirtualMachine):
         """Of the API servers that run: one, if all is well."""
         return [self.output(f"tr '\\0' '\\n' < /proc/{pid}/cmdline").split()[1:] for pid in self.containers()["kube-apiserver"].values()]
 
+    def good_flags(self):
+        """Of the manifest that is kept as the good one."""
+        return self.output("sed -n 's/^    - --/--/p' /root/good").split()
+
     def changes(self, since):
         """[(seconds after @since, `up` or `down`)] of the API server."""
-        lines = [line.split() for line in self.output("cat /root/watched").splitlines()]
+        lines = [line.split() for line in self.output(f"cat {WATCHED}").splitlines()]
         return [(round(float(when) - since, 1), what) for when, what in lines if float(when) >= since]
 
-    def made_since_the_boot(self):
-        """{pod: number of containers}"""
+    def started_since_the_boot(self):
+        """{pod: number of sandboxes}"""
         boot = self.output("date --utc --date=@$(sed -n 's/^btime //p' /proc/stat) +%FT%T").strip()
         infos = self.output("for id in $(ctr --namespace k8s.io containers ls --quiet); do ctr --namespace k8s.io containers info $id | tr -d '\\n'; echo; done")
         made = [json.loads(line) for line in infos.splitlines()]
-        return {pod: len([one for one in made if f"/{pod}:" in one["Image"] and one["CreatedAt"] > boot]) for pod in PODS}
+        names = [one["Labels"]["io.kubernetes.pod.name"] for one in made
+                 if one["CreatedAt"] > boot and one["Labels"]["io.cri-containerd.kind"] == "sandbox"]
+        return {pod: names.count(f"{pod}-node") for pod in PODS}
 
     def tls_of_etcd(self):
         """etcd reads its certificate for each connection."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static pods on a real node, in a virtual machine: the accidents of every day without lkgfs and with it, and what must restart nothing.
 
-One story: each test begins with what the one before has left. Its figures are in real-node.md of the build folder.
+One story: each test begins with what the one before has left. Those about the node without lkgfs need not run, nor do others before the one that is
+asked for (`-k cut`, `-k abandon`). Its figures are in real-node.md of the build folder.
 """
 import pathlib
 import shutil
@@ -14,11 +15,13 @@ import lkgfs_testlib as lib
 sys.path.insert(0, str(lib.REPOSITORY / "tests/machine"))
 from inside import PROGRAMS, UNIT, denials, processes, wait_for, wait_for_others  # noqa: E402
 from laboratory import make_image  # noqa: E402
-from real_node import FILE, LOOK_S, MANIFESTS, PODS, START_S, Node, files_for  # noqa: E402
+from real_node import FILE, LOOK_S, MANIFESTS, PODS, START_S, WATCHED, Node, files_for  # noqa: E402
 
 pytestmark = pytest.mark.limit(1800)
+with_lkgfs = pytest.mark.usefixtures("adopted")
 
 STATUS = "/etc/kubernetes/status/static-pods"
+SERVED = "/etc/kubernetes/static-pods"
 TRIAL_S = 240  # an API server takes two minutes to be replaced here: QEMU's translator
 TRIAL = f"""  trial:
     duration: {TRIAL_S}s
@@ -99,7 +102,7 @@ def mend(node):
 
 def replaced(node):
     """Until the API server has gone and another one answers."""
-    node.wait_until("tail -n 1 /root/watched | grep -q down", 3 * LOOK_S)
+    node.wait_until(f"tail -n 1 {WATCHED} | grep -q down", START_S)
     node.wait_for_api()
 
 
@@ -137,17 +140,28 @@ def test_without_lkgfs_half_a_file_counts(node):
 
 # ---- adopting ----
 
-def test_adopting_restarts_each_pod_once(node, deb):
-    with Watched(node) as seen:
-        node.run("dpkg", "--install", node.put(deb), check=True)
+def adopt(node, deb):
+    """Return: what happened before a restart of the kubelet, and after it."""
+    with Watched(node) as before:
+        node.run("dpkg", "--install", node.put(deb), check=True, timeout=START_S)
         node.output("lkgfs adopt && lkgfs adopt --static-pods && cat >> /etc/lkgfs/config.d/50-static-pods.conf && systemctl reload lkgfs", input=TRIAL.encode())
         waits(node)
-    assert seen.new == {pod: 0 for pod in PODS}, "not before the kubelet is restarted"
-    with Watched(node) as seen:
+    with Watched(node) as after:
         node.run("systemctl", "restart", "kubelet", check=True)
         replaced(node)
-    assert seen.new == {pod: 1 for pod in PODS}
-    rows["adopting, and a restart of the kubelet"] = ("", str(seen))
+    return before, after
+
+
+@pytest.fixture(scope="module", name="adopted")
+def fixture_adopted(node, deb):
+    return adopt(node, deb)
+
+
+def test_adopting_restarts_each_pod_once(adopted):
+    before, after = adopted
+    assert before.new == {pod: 0 for pod in PODS}, "not before the kubelet is restarted"
+    assert after.new == {pod: 1 for pod in PODS}
+    rows["adopting, and a restart of the kubelet"] = ("", str(after))
 
 
 # ---- the same with it ----
@@ -157,6 +171,7 @@ def verdict(node):
     return node.output(f"grep kube-apiserver {STATUS}/pods")
 
 
+@with_lkgfs
 def test_a_typo(node):
     with Watched(node) as seen:
         node.output(TYPO)
@@ -167,6 +182,7 @@ def test_a_typo(node):
     note("a typo", str(seen))
 
 
+@with_lkgfs
 def test_a_copy(node):
     with Watched(node) as seen:
         node.output(COPY)
@@ -177,6 +193,7 @@ def test_a_copy(node):
     node.output(f"rm {FILE}.bak; cp {FILE} /root/good")
 
 
+@with_lkgfs
 def test_half_a_file(node):
     with Watched(node) as seen:
         node.output(SLOW)
@@ -201,11 +218,13 @@ def taken_back(node, accident, cause, within):
     return f"{seen}; taken back after {ended} s"
 
 
+@with_lkgfs
 def test_a_flag_that_it_does_not_know(node):
     """It ends at once: the container runtime counts its restarts."""
     note("a flag that it does not know", taken_back(node, WRONG, "crash loop", 60))
 
 
+@with_lkgfs
 def test_another_port(node):
     rows["another port, which its probes do not ask"] = ("stays down", taken_back(node, UNHEARD, "not healthy: kube-apiserver: ", START_S))
 
@@ -220,15 +239,17 @@ def nothing_restarts(node, event, act):
     rows[event] = ("", "no pod restarted")
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_killed_process(node, program):
+@with_lkgfs
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_killed_process(node, name):
     def kill():
-        old = processes(node)[program]
+        old = processes(node)[name]
         node.run("kill", "-KILL", str(old), check=True)
-        wait_for(lambda: processes(node).get(program, old) != old, "a new one")
-    nothing_restarts(node, f"SIGKILL of {program}", kill)
+        wait_for(lambda: processes(node).get(name, old) != old, "a new one")
+    nothing_restarts(node, f"SIGKILL of {name}", kill)
 
 
+@with_lkgfs
 def test_an_upgrade(node, newer):
     def upgrade():
         old = processes(node)
@@ -237,38 +258,63 @@ def test_an_upgrade(node, newer):
     nothing_restarts(node, "an upgrade of the package", upgrade)
 
 
+@with_lkgfs
 def test_a_stop_and_a_start(node):
     def stop():
         node.run("systemctl", "stop", UNIT, check=True)
         waits(node)
+        assert node.tls_of_etcd() == "accepted", "while it is stopped"
         node.run("systemctl", "start", UNIT, check=True)
     nothing_restarts(node, "lkgfs.service stopped and started", stop)
 
 
-def test_a_power_cut_with_a_broken_manifest(node):
-    """The pods start once, with what was good."""
+def breaks(node):
+    """A manifest that is refused."""
     node.output(f"{TYPO} && sync {FILE}")
     wait_for(lambda: node.shell(f"grep -q ^False {STATUS}/condition").returncode == 0, "it is refused")
+
+
+@with_lkgfs
+def test_a_power_cut_with_a_broken_manifest(node):
+    """The pods start once, with what was good."""
+    breaks(node)
     node.cut()
     node.boot()
-    with Watched(node) as seen:
-        node.wait_for_api()
-        waits(node)
-    assert has(node, "--v=4") == [True] and node.made_since_the_boot() == {pod: 1 for pod in PODS}
-    rows["a power cut while the manifest is broken"] = ("no API server", f"each pod started once, with the last good text; {seen}")
+    node.wait_for_api(2 * START_S)
+    waits(node)
+    assert node.output(f"cmp /root/good {SERVED}/kube-apiserver.yaml && ls {SERVED}").split() == ["etcd.yaml", "kube-apiserver.yaml"]
+    assert node.flags() == [node.good_flags()] and node.started_since_the_boot() == {pod: 1 for pod in PODS}
+    seen = ", ".join(f"{state} {when:.0f} s after the boot" for when, state in node.changes(0))
+    rows["a power cut while the manifest is broken"] = ("not tried", f"each pod started once, with the last good text; {seen}")
     mend(node)
 
 
+@with_lkgfs
 def test_nothing_was_denied(node):
     assert denials(node) == []
 
 
-def test_abandoning(node):
+def abandons(node):
     with Watched(node) as seen:
-        node.run("lkgfs", "abandon", check=True, timeout=300)
+        node.run("lkgfs", "abandon", check=True, timeout=START_S)
         replaced(node)
-    assert seen.new == {pod: 1 for pod in PODS} and node.tls_of_etcd() == "accepted"
+    assert seen.new == {pod: 1 for pod in PODS} and node.tls_of_etcd() == "accepted" and node.flags() == [node.good_flags()]
     assert node.output(f"cmp /root/good {FILE} && ls {MANIFESTS}").split() == ["etcd.yaml", "kube-apiserver.yaml"]
     assert node.output("sed -n 's/^staticPodPath: //p' /var/lib/kubelet/config.yaml").strip() == MANIFESTS
-    assert node.shell("test -e /etc/kubernetes/static-pods").returncode == 1
-    rows["`lkgfs abandon`"] = ("", str(seen))
+    assert node.shell(f"test -e {SERVED}").returncode == 1
+    wait_for(lambda: node.shell("pgrep lkgfs").returncode == 1, "the end of the file server, as no container uses the view any more")
+    return str(seen)
+
+
+@with_lkgfs
+def test_abandoning_with_a_broken_manifest(node):
+    breaks(node)
+    broken = node.output(f"cat {FILE}")
+    rows["`lkgfs abandon` while the manifest is broken"] = ("", f"the API server {abandons(node)}")
+    assert node.output(f"cat {MANIFESTS}/.kube-apiserver.yaml.before-abandon") == broken
+
+
+def test_adopting_and_abandoning(node, deb):
+    node.output("rm -fr /etc/lkgfs/config.d")  # an edited drop-in is kept, and keeps a node from being adopted
+    adopt(node, deb)
+    rows["`lkgfs abandon`"] = ("", f"the API server {abandons(node)}")
