@@ -139,6 +139,14 @@ static char *read_in(int dirfd, const char *name, size_t *ret_size)
         return fd >= 0 && lkg_tool_read(fd, LKG_DOC_BYTES_MAX, &text, ret_size) >= 0 ? text : NULL;
 }
 
+static bool is_same(int dirfd, const char *a, const char *b)
+{
+        struct stat x, y;
+
+        return fstatat(dirfd, a, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
+               fstatat(dirfd, b, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_ino == y.st_ino;
+}
+
 int lkg_adopt_bake_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
                         const char *dir)
 {
@@ -159,7 +167,10 @@ int lkg_adopt_bake_pods(const struct lkg_adopt_node *look, const struct lkg_adop
                 if (!is_manifest(fd, name) ||
                     (text && present && size == n && memcmp(text, present, n) == 0))
                         continue;
-                if (renameat2(fd, name, fd, aside, RENAME_NOREPLACE) < 0)
+                /* What is to be written over it is there at each moment: an interrupted run is run again. */
+                if (text ? linkat(fd, name, fd, aside, 0) < 0 &&
+                                    !(errno == EEXIST && is_same(fd, name, aside))
+                         : renameat2(fd, name, fd, aside, RENAME_NOREPLACE) < 0)
                         return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "keep '%s/%s' as %s: %s", dir,
                                              name, aside, strerror(errno));
                 if (text && lkg_write_file_atomic(fd, name, text, size, 0600, true, &err) < 0)
