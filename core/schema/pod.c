@@ -18,7 +18,7 @@ static char *keep(const char *text)
         static size_t n_kept;
         char *copy = lkg_copy(text);
 
-        lkg_need(lkg_strings_take(&kept, &n_kept, copy) == 0);
+        (void)lkg_need(lkg_strings_take(&kept, &n_kept, copy));
         return copy;
 }
 
@@ -91,10 +91,19 @@ static const struct lkg_schema_node *pod_node(unsigned release)
 /* ---- rules ---- */
 
 static struct rule_of {
-        const char *type;
+        const char *type; /* or name of a field */
+        size_t i;         /* in the order of the tables */
         struct lkg_value_rule rule;
-} * all_rules;
+} * all_rules; /* by type, then by order: each struct asks for those of its own */
 static size_t n_rules;
+
+static int compare_rules(const void *a, const void *b)
+{
+        const struct rule_of *x = a, *y = b;
+        int r = strcmp(x->type, y->type);
+
+        return r ? r : (x->i > y->i) - (x->i < y->i);
+}
 
 static void add_rules(const struct lkg_value_rule *rows, size_t n)
 {
@@ -103,10 +112,26 @@ static void add_rules(const struct lkg_value_rule *rows, size_t n)
 
                 while ((path = strsep(&rest, " "))) {
                         lkg_need(LKG_GROW(all_rules, n_rules));
-                        all_rules[n_rules] = (struct rule_of){ strsep(&path, "."), rows[i] };
+                        all_rules[n_rules] = (struct rule_of){ strsep(&path, "."), n_rules, rows[i] };
                         all_rules[n_rules++].rule.path = path ? path : "";
                 }
         }
+}
+
+static void apply_rules_of(const struct lkg_rules *part, const char *type)
+{
+        size_t low = 0, high = n_rules;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (strcmp(all_rules[middle].type, type) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        for (; low < n_rules && strcmp(all_rules[low].type, type) == 0; low++)
+                lkg_rules_apply(part, &all_rules[low].rule, 1);
 }
 
 static void apply_rules(const struct lkg_rules *part)
@@ -115,11 +140,10 @@ static void apply_rules(const struct lkg_rules *part)
                 add_rules(lkg_pod_rules, lkg_n_pod_rules);
                 add_rules(lkg_pod_container_rules, lkg_n_pod_container_rules);
                 add_rules(lkg_pod_placing_rules, lkg_n_pod_placing_rules);
+                qsort(all_rules, n_rules, sizeof(*all_rules), compare_rules);
         }
-        for (size_t i = 0; i < n_rules; i++)
-                if (strcmp(all_rules[i].type, part->node->go) == 0 ||
-                    strcmp(all_rules[i].type, part->name) == 0)
-                        lkg_rules_apply(part, &all_rules[i].rule, 1);
+        apply_rules_of(part, part->node->go);
+        apply_rules_of(part, part->name);
 }
 
 /* Most values have nothing in them that could be ignored or has rules, so no path is made for them. */
