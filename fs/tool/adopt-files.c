@@ -42,7 +42,7 @@ static void place_close(struct adopt_place *place)
         place->fd = lkg_close(place->fd);
 }
 
-static bool same_file(int dirfd, const char *a, const char *b)
+bool lkg_adopt_same_file(int dirfd, const char *a, const char *b)
 {
         struct stat x, y;
 
@@ -184,7 +184,7 @@ bool lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_p
 
 /* ---- making ---- */
 
-/* @aside: the present file stays where it is, and has this second name from now on. @alike: owner and mode are those of that file */
+/* @aside: the present file stays where it is, and has this second name from now on; NULL = none. @alike: owner and mode are those of that file */
 static int write_file(const struct lkg_adopt_node *look, const struct adopt_place *place, const char *path,
                       const char *aside, bool alike, const char *data)
 {
@@ -194,9 +194,7 @@ static int write_file(const struct lkg_adopt_node *look, const struct adopt_plac
 
         if (alike && fstatat(place->fd, place->name, &st, 0) < 0)
                 return failed(look, "", path, -errno);
-        if (aside &&
-            linkat(place->fd, place->name, place->fd, lkg_tool_format("%s%s", place->name, aside), 0) < 0 &&
-            errno != EEXIST)
+        if (aside && linkat(place->fd, place->name, place->fd, aside, 0) < 0 && errno != EEXIST)
                 return failed(look, "", path, -errno);
         if (alike) {
                 as.mode = st.st_mode & 0777;
@@ -214,8 +212,9 @@ int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_fil
         int r = place_open(look, file->path, &place);
 
         if (r == 0 && file->text)
-                return write_file(look, &place, file->path, file->kept ? LKG_ADOPT_ASIDE : NULL, false,
-                                  file->text);
+                return write_file(look, &place, file->path,
+                                  file->kept ? lkg_tool_format("%s" LKG_ADOPT_ASIDE, place.name) : NULL,
+                                  false, file->text);
         if (r == 0 && mkdirat(place.fd, place.name, 0755) < 0 && errno != EEXIST)
                 r = -errno;
         return r < 0 ? failed(look, "", file->path, r) : LKG_TOOL_OK;
@@ -285,7 +284,7 @@ static int unmake_file(const struct adopt_place *place, const struct lkg_adopt_f
         has_aside = faccessat(place->fd, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
         if (file->kept && !has_aside)
                 return 0; /* it was never replaced, or it is back already */
-        r = same_file(place->fd, place->name, aside) ? 0 : is_edited(place, file->sha256);
+        r = lkg_adopt_same_file(place->fd, place->name, aside) ? 0 : is_edited(place, file->sha256);
         if (r < 0)
                 return r;
         if (r > 0) {

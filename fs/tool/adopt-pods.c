@@ -131,20 +131,47 @@ void lkg_adopt_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_pl
 
 /* ---- the way back ---- */
 
-static char *read_in(int dirfd, const char *name, size_t *ret_size)
+static int read_in(int dirfd, const char *name, char **ret, size_t *ret_size)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        char *text = NULL;
 
-        return fd >= 0 && lkg_tool_read(fd, LKG_DOC_BYTES_MAX, &text, ret_size) >= 0 ? text : NULL;
+        return fd < 0 ? -errno : lkg_tool_read(fd, LKG_DOC_BYTES_MAX, ret, ret_size);
 }
 
-static bool is_same(int dirfd, const char *a, const char *b)
+/* Is the manifest what is served of it? @ret_text: that; NULL = nothing is. What cannot be read ends the verb. */
+static bool is_served(const struct lkg_adopt_node *look, int view, int fd, const char *name, char **ret_text)
 {
-        struct stat x, y;
+        char *present;
+        size_t size, n;
+        int r = read_in(view, name, ret_text, &size);
 
-        return fstatat(dirfd, a, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
-               fstatat(dirfd, b, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_ino == y.st_ino;
+        if (r < 0 && r != -ENOENT)
+                lkg_tool_end(look->tool, LKG_TOOL_FAILED, "%s, as it is served: %s", name, strerror(-r));
+        if (r < 0)
+                *ret_text = NULL;
+        return r >= 0 && read_in(fd, name, &present, &n) >= 0 && size == n &&
+               memcmp(*ret_text, present, n) == 0;
+}
+
+static int bake(const struct lkg_adopt_node *look, const char *dir, int fd, const char *name,
+                const char *text)
+{
+        const char *aside = lkg_tool_format(".%s" LKG_ADOPT_BAKED, name);
+        int status = LKG_TOOL_OK, r = 0;
+
+        if (faccessat(fd, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0 && !lkg_adopt_same_file(fd, name, aside))
+                r = -EEXIST; /* not of a run that was interrupted */
+        else if (text)
+                status = lkg_adopt_replace(look, lkg_tool_format("%s/%s", dir, name), aside, text);
+        else
+                r = renameat2(fd, name, fd, aside, RENAME_NOREPLACE) < 0 ? -errno : 0;
+        if (r < 0)
+                return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "keep '%s%s/%s' as %s: %s", look->root,
+                                     dir, name, aside, strerror(-r));
+        if (status == LKG_TOOL_OK)
+                lkg_tool_note(look->tool, "%s%s/%s is not what was served, and is kept as %s", look->root,
+                              dir, name, aside);
+        return status;
 }
 
 int lkg_adopt_bake_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
@@ -154,32 +181,16 @@ int lkg_adopt_bake_pods(const struct lkg_adopt_node *look, const struct lkg_adop
         int view = lkg_root_open(look->rootfd, view_directory(plan), O_RDONLY | O_DIRECTORY);
         LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, dir, O_RDONLY | O_DIRECTORY);
         struct lkg_strings names = { 0 };
-        struct lkg_error err = { 0 };
+        int status = LKG_TOOL_OK;
+        char *text;
 
         if (view < 0 || fd < 0)
                 return LKG_TOOL_OK; /* an earlier run has been here, or nobody reads it */
         (void)lkg_tool_names(fd, ".", DT_UNKNOWN, &names);
-        for (size_t i = 0; i < names.n_items; i++) {
-                const char *name = names.items[i], *aside = lkg_tool_format(".%s" LKG_ADOPT_BAKED, name);
-                size_t size = 0, n = 0;
-                char *text = read_in(view, name, &size), *present = read_in(fd, name, &n);
-
-                if (!is_manifest(fd, name) ||
-                    (text && present && size == n && memcmp(text, present, n) == 0))
-                        continue;
-                /* What is to be written over it is there at each moment: an interrupted run is run again. */
-                if (text ? linkat(fd, name, fd, aside, 0) < 0 &&
-                                    !(errno == EEXIST && is_same(fd, name, aside))
-                         : renameat2(fd, name, fd, aside, RENAME_NOREPLACE) < 0)
-                        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "keep '%s/%s' as %s: %s", dir,
-                                             name, aside, strerror(errno));
-                if (text && lkg_write_file_atomic(fd, name, text, size, 0600, true, &err) < 0)
-                        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "'%s/%s': %s", dir, name,
-                                             err.message);
-                lkg_tool_note(look->tool, "%s%s/%s is not what was served, and is kept as %s", look->root,
-                              dir, name, aside);
-        }
-        return LKG_TOOL_OK;
+        for (size_t i = 0; status == LKG_TOOL_OK && i < names.n_items; i++)
+                if (is_manifest(fd, names.items[i]) && !is_served(look, view, fd, names.items[i], &text))
+                        status = bake(look, dir, fd, names.items[i], text);
+        return status;
 }
 
 /* @ours: only marked copies, in a directory that is marked; else it is ours by its place */

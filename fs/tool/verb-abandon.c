@@ -108,7 +108,7 @@ static int write_base(const struct leaving *l, const struct lkg_value *served)
                 return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
                                      "'%s%s' is in the way: the base would be kept there; move it away",
                                      root, aside);
-        if (lkg_adopt_replace(&l->look, base, LKG_ADOPT_BAKED, text.data) != LKG_TOOL_OK)
+        if (lkg_adopt_replace(&l->look, base, strrchr(aside, '/') + 1, text.data) != LKG_TOOL_OK)
                 return LKG_TOOL_FAILED;
         lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%s", root, base, root,
                       aside);
