@@ -163,25 +163,19 @@ const struct lkg_bad *lkg_pods_first_bad(const struct lkg_component *c, size_t *
         return first;
 }
 
-size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state, const struct lkg_pod **ret_first)
+size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state)
 {
         size_t n = 0;
 
-        *ret_first = NULL;
-        for (size_t i = c->pods->n_items; i-- > 0;)
-                if (c->pods->items[i].trial.state == state) {
-                        *ret_first = &c->pods->items[i];
-                        n++;
-                }
+        for (size_t i = 0; i < c->pods->n_items; i++)
+                n += c->pods->items[i].trial.state == state;
         return n;
 }
 
 size_t lkg_pods_on_trial(const struct lkg_component *c)
 {
-        const struct lkg_pod *first;
-
-        return lkg_pods_in(c, LKG_POD_TRYING, &first) + lkg_pods_in(c, LKG_POD_WORKS, &first) +
-               lkg_pods_in(c, LKG_POD_FAILED, &first);
+        return lkg_pods_in(c, LKG_POD_TRYING) + lkg_pods_in(c, LKG_POD_WORKS) +
+               lkg_pods_in(c, LKG_POD_FAILED);
 }
 
 /* What a kubelet does not see, such as a comment, needs no trial. */

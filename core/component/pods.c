@@ -136,14 +136,20 @@ static void put(struct set_making *m, const char *file, const struct lkg_value *
         lkg_value_unref(doc);
 }
 
+static void digest(const struct lkg_value *text, char ret[static LKG_SHA256_HEX])
+{
+        size_t size;
+        const char *data = lkg_value_text(text, &size);
+
+        (void)lkg_need(lkg_sha256_hex(data, size, ret));
+}
+
 static const struct lkg_bad *mark_of_text(const struct set_making *m, const char *file,
                                           const struct lkg_value *text)
 {
         char sha256[LKG_SHA256_HEX];
-        size_t size;
-        const char *data = lkg_value_text(text, &size);
 
-        (void)lkg_need(lkg_sha256_hex(data, size, sha256));
+        digest(text, sha256);
         return mark_of(m->by->bad, file, sha256);
 }
 
@@ -318,11 +324,8 @@ static struct lkg_value *known_document(const struct lkg_component *c, const cha
 
 static void take_pod(const struct lkg_component *c, const struct lkg_member *m, struct lkg_pod *ret)
 {
-        size_t size;
-        const char *data = lkg_value_text(m->value, &size);
-
         *ret = (struct lkg_pod){ .file = lkg_copy(m->key.data), .text = lkg_value_ref(m->value) };
-        (void)lkg_need(lkg_sha256_hex(data, size, ret->sha256));
+        digest(m->value, ret->sha256);
         ret->doc = known_document(c, m->key.data);
         if (!ret->doc)
                 ret->doc = lkg_pods_document("served", m->key.data, m->value);

@@ -271,14 +271,12 @@ static void put_remote(struct lkg_buf *buf, const struct lkg_component *c,
 
 static void put_pods(struct lkg_buf *buf, const struct lkg_component *c)
 {
-        const struct lkg_pod *first;
-
         if (!c->pods)
                 return;
         put_help(buf, "lkgfs_static_pods", "Static pods that are served, by the state of their trial.");
         for (unsigned i = 0; i < _LKG_POD_STATE_MAX; i++)
                 put_labelled(buf, "lkgfs_static_pods", c, "state", lkg_pod_state_names[i],
-                             lkg_pods_in(c, i, &first));
+                             lkg_pods_in(c, i));
 }
 
 void lkg_status_render_metrics(const struct lkg_status_context *x, struct lkg_buf *buf)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <mntent.h>
@@ -90,11 +89,12 @@ static int read_mountinfo(char **ret)
 
 bool lkg_mounts_elsewhere(unsigned minor)
 {
-        DIR *proc = opendir("/proc");
-        struct dirent *entry;
+        LKG_CLEANUP(lkg_dir_closep) DIR *proc = lkg_dir_open(AT_FDCWD, "/proc");
+        const struct dirent *entry;
         bool found = false;
+        int r = 0;
 
-        while (proc && !found && (entry = readdir(proc))) {
+        while (proc && !found && (entry = lkg_dir_next(proc, &r))) {
                 LKG_CLEANUP(lkg_freep) char *text = NULL;
                 struct lkg_mount mount;
                 char *rest;
@@ -105,8 +105,6 @@ bool lkg_mounts_elsewhere(unsigned minor)
                 for (rest = text; !found && next(&rest, &mount);)
                         found = lkg_mount_is_lkgfs(&mount) && mount.minor == minor;
         }
-        if (proc)
-                closedir(proc);
         return found;
 }
 

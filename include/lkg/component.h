@@ -504,10 +504,8 @@ enum lkg_severity lkg_pods_severity(const struct lkg_config_component *k);
 void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by);
 /** lkg_pods_first_bad() - the mark of the first file that is marked bad; NULL = none is. @ret_n: how many are */
 const struct lkg_bad *lkg_pods_first_bad(const struct lkg_component *c, size_t *ret_n);
-/** lkg_pods_in() - how many served pods are in this state. @ret_first: the first of them; NULL = none is */
-size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state,
-                   const struct lkg_pod **ret_first);
-size_t lkg_pods_on_trial(const struct lkg_component *c); /* how many */
+size_t lkg_pods_in(const struct lkg_component *c, enum lkg_pod_state state); /* how many are in it */
+size_t lkg_pods_on_trial(const struct lkg_component *c);                     /* how many */
 /** lkg_component_covers() - is the view mounted over its source directory? */
 bool lkg_component_covers(const struct lkg_component_env *env);
 /** lkg_component_move_pods() - the directory of static pods has changed: a kubelet's layers are judged again. */

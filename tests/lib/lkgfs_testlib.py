@@ -659,9 +659,11 @@ class Mount:
         return self
 
     def __exit__(self, kind, *_):
-        if kind is not None:
-            print(f"--- log of lkgfsd ---\n{self.log()}--- end of log ---")
-        self.close()
+        try:
+            if kind is not None:
+                print(f"--- log of lkgfsd ---\n{self.log()}--- end of log ---")
+        finally:  # nobody may read what is printed
+            self.close()
 
     # the tree
 
