@@ -542,6 +542,13 @@ bool lkg_is_tmp_name(const char *name)
         return name[0] == '.' && size > suffix && strcmp(name + size - suffix, LKG_TMP_SUFFIX) == 0;
 }
 
+bool lkg_is_dropin_name(const char *name)
+{
+        size_t n = strlen(name);
+
+        return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".conf") == 0;
+}
+
 int lkg_create_anew(int dirfd, const char *name, mode_t mode)
 {
         const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

@@ -3,8 +3,6 @@
  * What ValidatePodCreate() asks of a Pod (pkg/apis/core/validation, 1.33 to 1.37): the rules of single fields, and those of metadata
  * and spec. Rules of containers and volumes: rules-pod-containers.c; of what places a pod: rules-pod-placing.c.
  */
-#include <ctype.h>
-
 #include "pod.h"
 #include "values/values.h"
 
@@ -48,28 +46,6 @@ static int parse_prefix(const char *text, size_t size, char *reason)
         return lkg_name_dns_subdomain(name, size - hyphen, reason);
 }
 
-static int parse_finalizer(const char *text, size_t size, char *reason)
-{
-        struct lkg_span name = { text, size };
-
-        if (lkg_name_qualified(text, size, reason) < 0)
-                return -EINVAL;
-        if (lkg_span_count(name, '/') > 0 || lkg_rule_word("kubernetes, orphan, foregroundDeletion", name))
-                return 0;
-        return lkg_refuse(reason, "want a domain before it, such as example.com/name");
-}
-
-static int parse_group_version(const char *text, size_t size, char *reason)
-{
-        struct lkg_span all = { text, size }, group, version;
-
-        if (!lkg_span_cut(all, '/', &group, &version))
-                version = all;
-        if (version.size > 0 && lkg_span_count(version, '/') == 0)
-                return 0;
-        return lkg_refuse(reason, "want one such as v1 or apps/v1");
-}
-
 static int parse_port_name(const char *text, size_t size, char *reason)
 {
         bool letter = false, good = size > 0 && size <= 15 && text[0] != '-' && text[size - 1] != '-';
@@ -84,40 +60,12 @@ static int parse_port_name(const char *text, size_t size, char *reason)
                                                    "single -, such as metrics");
 }
 
-static int parse_env_name(const char *text, size_t size, char *reason)
-{
-        for (size_t i = 0; i < size; i++)
-                if (text[i] < ' ' || text[i] > '~' || text[i] == '=')
-                        return lkg_refuse(reason, "want printable ASCII without =");
-        return 0;
-}
-
-/* Up to 1.34, the kubelet validated without the options of its feature gates. */
-static int parse_env_name_134(const char *text, size_t size, char *reason)
-{
-        for (size_t i = 0; i < size; i++)
-                if (!isalnum((unsigned char)text[i]) && !strchr("-._", text[i]))
-                        return lkg_refuse(reason, "want letters, digits, -, _ and points");
-        if (isdigit((unsigned char)*text) || strncmp(text, "..", 2) == 0 || strcmp(text, ".") == 0)
-                return lkg_refuse(reason, "must not begin with a digit or ..");
-        return 0;
-}
-
 static int parse_trimmed(const char *text, size_t size, char *reason)
 {
         struct lkg_span image = { text, size };
 
         return lkg_span_trim(image).size == size ? 0
                                                  : lkg_refuse(reason, "white space at an end; remove it");
-}
-
-static int parse_header_name(const char *text, size_t size, char *reason)
-{
-        static const char of[] = "-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-        return size > 0 && strspn(text, of) == size
-                       ? 0
-                       : lkg_refuse(reason, "want letters, digits and -, such as X-Custom");
 }
 
 static int parse_sysctl(const char *text, size_t size, char *reason)
@@ -159,11 +107,6 @@ static int parse_search(const char *text, size_t size, char *reason)
                         return lkg_refuse(reason, "an empty label; want a domain, such as example.com");
         }
         return lkg_name_dns_subdomain(lkg_buf_text(&plain), plain.size, reason);
-}
-
-static int parse_absolute(const char *text, size_t size, char *reason)
-{
-        return size > 0 && *text == '/' ? 0 : lkg_refuse(reason, "want an absolute path");
 }
 
 /* ---- what no row says ---- */
@@ -286,8 +229,13 @@ const struct lkg_value_rule lkg_pod_rules[] = {
 
         ROW(PARSE, "Pod.metadata.name", .parse = parse_pod_name, OR_EMPTY),
         ROW(PARSE, "Pod.metadata.generateName", .parse = parse_prefix, OR_EMPTY),
-        ROW(PARSE, "Pod.metadata.finalizers", .parse = parse_finalizer, OR_EMPTY),
-        ROW(PARSE, "OwnerReference.apiVersion", .parse = parse_group_version),
+        ROW(PARSE, "Pod.metadata.finalizers", .parse = lkg_name_qualified, OR_EMPTY),
+        ROW(MATCH, "Pod.metadata.finalizers", "want a domain before it, such as example.com/name",
+            .words = "/|^(kubernetes|orphan|foregroundDeletion)?$"),
+        ROW(NOT, "Pod.metadata.finalizers", "cannot go with orphan; remove one of them",
+            .words = "foregroundDeletion", .when = "metadata.finalizers", .is = "orphan"),
+        ROW(MATCH, "OwnerReference.apiVersion", "want one such as v1 or apps/v1",
+            .words = "^([^/]*/)?[^/]+$"),
         ROW(PARSE,
             "Pod.metadata.namespace PodSpec.hostname PodSpec.subdomain Container.name Volume.name "
             "PodAffinityTerm.namespaces WorkloadReference.podGroupReplicaKey "
@@ -319,16 +267,20 @@ const struct lkg_value_rule lkg_pod_rules[] = {
         ROW(PARSE, "Container.image AppArmorProfile.localhostProfile", .parse = parse_trimmed),
         ROW(PARSE, "ContainerPort.name HTTPGetAction.port TCPSocketAction.port", .parse = parse_port_name,
             OR_EMPTY),
-        ROW(PARSE, "EnvVar.name FileKeySelector.key", .parse = parse_env_name),
-        ROW(PARSE, "EnvVar.name", .parse = parse_env_name_134, .until = 134),
-        ROW(PARSE, "HTTPHeader.name", .parse = parse_header_name),
+        ROW(MATCH, "EnvVar.name FileKeySelector.key",
+            "want printable ASCII without =", .words = "^[ -<>-~]*$"),
+        /* up to 1.34, the kubelet validated without the options of its feature gates */
+        ROW(MATCH, "EnvVar.name", "want letters, digits, -, _ and points, no digit and no .. at its begin",
+            .words = "^([.]?[-_A-Za-z][-._A-Za-z0-9]*|[.][0-9][-._A-Za-z0-9]*)?$", .until = 134),
+        ROW(MATCH, "HTTPHeader.name", "want letters, digits and -, such as X-Custom",
+            .words = "^[-A-Za-z0-9]+$"),
         ROW(PARSE,
             "SeccompProfile.localhostProfile VolumeMount.subPath VolumeMount.subPathExpr "
             "GitRepoVolumeSource.directory",
             .parse = lkg_path_descending, OR_EMPTY),
         ROW(PARSE, "HostPathVolumeSource.path FileKeySelector.path", .parse = lkg_path_forward, OR_EMPTY),
         ROW(PARSE, "DownwardAPIVolumeFile.path", .parse = lkg_path_local, OR_EMPTY),
-        ROW(PARSE, "NFSVolumeSource.path", .parse = parse_absolute),
+        ROW(MATCH, "NFSVolumeSource.path", "want an absolute path", .words = "^/"),
 
         ROW(NUMBER,
             "Pod.metadata.generation Probe.initialDelaySeconds Probe.timeoutSeconds Probe.periodSeconds "

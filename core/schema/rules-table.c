@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules.h"
+#include "values/values.h"
 
 #include <stdarg.h>
 
@@ -358,16 +359,24 @@ void lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const cha
                 parse_value(rules, code, lkg_rule_item_path(list, i, member, path), value, parse);
 }
 
+static bool has_word(const struct lkg_value *value, const char *words)
+{
+        bool found = false;
+
+        if (value && lkg_value_type(value) == LKG_BOOL)
+                return lkg_rule_word(words, is_empty(value) ? lkg_span("false", 5) : lkg_span("true", 4));
+        for (struct lkg_member m = { 0 }; lkg_value_next(value, &m);)
+                found |= lkg_rule_word(words, lkg_text_of(m.value));
+        return found || lkg_rule_word(words, lkg_text_of(value));
+}
+
 static bool is_met(const struct lkg_value *value, const char *is)
 {
         bool negated = is && *is == '!',
              met = value && (lkg_value_type(value) == LKG_MAP || !is_empty(value));
-        struct lkg_span text = lkg_text_of(value);
 
-        if (value && lkg_value_type(value) == LKG_BOOL)
-                text = met ? lkg_span("true", 4) : lkg_span("false", 5);
         if (is && is[negated])
-                met = lkg_rule_word(is + negated, text);
+                met = has_word(value, is + negated);
         return met != negated;
 }
 
@@ -396,6 +405,7 @@ static void report_row(const struct lkg_rules *rules, const struct lkg_value_rul
                 [LKG_RULE_DURATION] = { LKG_F_OUT_OF_RANGE, "is out of range; " },
                 [LKG_RULE_COUNT] = { LKG_F_OUT_OF_RANGE, "" },
                 [LKG_RULE_WORD] = { LKG_F_NOT_ONE_OF, "is not known; want one of " },
+                [LKG_RULE_MATCH] = { LKG_F_BAD_FORMAT, "is not right: " },
                 [LKG_RULE_NOT] = { LKG_F_CONTRADICTION, "" },
                 [LKG_RULE_SET] = { LKG_F_REQUIRED, "is empty and must not be; " },
                 [LKG_RULE_UNSET] = { LKG_F_CONTRADICTION, "is not allowed; " },
@@ -500,6 +510,8 @@ static bool holds(const struct lkg_value_rule *row, const struct lkg_member *m, 
                 return is_within(row, (int64_t)size_of(m->value));
         case LKG_RULE_WORD:
                 return is_word(row, m->value);
+        case LKG_RULE_MATCH:
+                return lkg_text_matches(row->words, text);
         case LKG_RULE_NOT:
                 return !lkg_rule_word(row->words, text);
         case LKG_RULE_SET:
@@ -536,7 +548,8 @@ static void judge_value(const struct lkg_rules *rules, const struct lkg_value_ru
 
 static void apply_row(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
-        bool parsed = row->kind == LKG_RULE_PARSE || row->kind == LKG_RULE_ENTRY;
+        bool parsed =
+                row->kind == LKG_RULE_PARSE || row->kind == LKG_RULE_ENTRY || row->kind == LKG_RULE_MATCH;
         bool by_item = parsed || row->kind == LKG_RULE_NUMBER || row->kind == LKG_RULE_NOT;
         const struct lkg_value *value =
                 parsed ? lkg_object_get(rules->object, row->path) : lkg_rule_get(rules, row->path);

@@ -72,6 +72,7 @@ enum lkg_rule_kind {
         LKG_RULE_DURATION, /* nanoseconds from min to max */
         LKG_RULE_COUNT,    /* items, members or bytes from min to max */
         LKG_RULE_WORD,     /* one of words */
+        LKG_RULE_MATCH,    /* a text that the regular expression in words finds; of a list, each item */
         LKG_RULE_NOT,      /* none of words; of a list, no item */
         LKG_RULE_SET,      /* not empty */
         LKG_RULE_UNSET, /* zero, false or empty; no duration. With @when, @want is what it cannot go with */

@@ -181,13 +181,6 @@ struct lkg_value *lkg_config_merge(const struct lkg_value *doc, const struct lkg
 
 /* ---- drop-ins ---- */
 
-static bool is_dropin(const char *name)
-{
-        size_t n = strlen(name);
-
-        return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".conf") == 0;
-}
-
 static void list_dropins(struct loader *l, const char *directory, struct lkg_strings *names)
 {
         const struct lkg_where where = { .file = directory };
@@ -201,7 +194,7 @@ static void list_dropins(struct loader *l, const char *directory, struct lkg_str
                 return;
         }
         while ((e = lkg_dir_next(dir, NULL))) {
-                if (is_dropin(e->d_name))
+                if (lkg_is_dropin_name(e->d_name))
                         (void)lkg_need(lkg_strings_add(names, e->d_name, strlen(e->d_name)));
                 else if (e->d_name[0] != '.')
                         lkg_report_add(l->report, LKG_NOTE, 3019, &where,

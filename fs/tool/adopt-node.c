@@ -426,10 +426,23 @@ static void choose_file(const struct lkg_adopt_node *look, const struct lkg_adop
 }
 
 /* What would act together with the written configuration, and what nobody would find again. */
+/* Does something there count? What `abandon` has kept of an edited file does not. */
+static bool has_dropins(const struct lkg_adopt_node *look)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = lkg_root_open(look->rootfd, LKG_ADOPT_DROPINS, O_RDONLY | O_DIRECTORY);
+        struct lkg_strings names = { 0 };
+        bool found = fd >= 0 && lkg_tool_names(fd, ".", DT_UNKNOWN, &names) < 0;
+
+        for (size_t i = 0; i < names.n_items; i++)
+                found |= lkg_is_dropin_name(names.items[i]);
+        return found;
+}
+
 static void check_place(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *old,
                         const struct lkg_adopt_plan *plan)
 {
-        if (lkg_root_exists(look->rootfd, LKG_ADOPT_DROPINS) && !look->tool->options.force &&
+        if (has_dropins(look) && !look->tool->options.force &&
             lkg_plan_find(old, LKG_ADOPT_DROPINS) == old->n_files)
                 lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
                              "'%s" LKG_ADOPT_DROPINS "' would change what is written; move it away, or use "

@@ -11,6 +11,8 @@
  */
 #include "adopt.h"
 
+#include <sys/xattr.h>
+
 #include <lkg/publication.h>
 #include <lkg/store.h>
 
@@ -71,7 +73,7 @@ static void put_config(const struct lkg_adopt_plan *plan, const char *root, cons
 
 void lkg_plan_add_pods(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
 {
-        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_PATH | O_DIRECTORY);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_RDONLY | O_DIRECTORY);
         struct lkg_buf config = LKG_BUF_INIT;
 
         if (faccessat(fd, LKG_ADOPT_PODS_DIR, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -86,6 +88,12 @@ void lkg_plan_add_pods(const struct lkg_adopt_node *look, struct lkg_adopt_plan 
                              "the view is mounted beside '%s': a kubelet that reads static pods from %s has "
                              "none when lkgfs is stopped",
                              plan->source, view_directory(plan));
+        if (fgetxattr(fd, "user.lkgfs", NULL, 0) < 0 && errno == EOPNOTSUPP)
+                lkg_tool_end(
+                        look->tool, LKG_TOOL_DIFFERENT,
+                        "the file system of '%s%s' has no extended attributes of users, by which copies "
+                        "of the manifests are known: a kubelet has no static pods when lkgfs is stopped",
+                        look->root, plan->source);
         put_config(plan, NULL, path_now(look, plan), &config);
         lkg_plan_add_text(look, plan, LKG_ADOPT_PODS, &config);
 }

@@ -228,9 +228,8 @@ static int list_dropins(const struct reading *r, const char *directory, const ch
 
         for (size_t i = 0; i < names.n_items; i++) {
                 const char *item = names.items[i];
-                size_t n = strlen(item);
 
-                if (*item != '.' && n > 5 && strcmp(item + n - 5, ".conf") == 0 && !has_name(ret, item) &&
+                if (lkg_is_dropin_name(item) && !has_name(ret, item) &&
                     !(without && strcmp(item, without) == 0))
                         lkg_tool_add_word(ret, lkg_tool_format("%s/%s", path, item));
         }

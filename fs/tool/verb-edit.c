@@ -117,13 +117,6 @@ static void open_dropins(struct edit *edit)
                 fail(edit, edit->dropins, -errno);
 }
 
-static bool is_dropin_name(const char *name)
-{
-        const char *end = strrchr(name, '.');
-
-        return *name != '.' && !strchr(name, '/') && end && end != name && strcmp(end, ".conf") == 0;
-}
-
 /* The file that @name means: `etcd` is etcd.yaml. NULL: there is none, and a new one must be asked for with --component. */
 static const char *manifest_name(const struct edit *edit, const char *name)
 {
@@ -162,7 +155,7 @@ static const struct lkg_config_component *component_of(const struct edit *edit,
 static int choose(struct edit *edit)
 {
         const char *name = edit->tool->n_words ? edit->tool->words[0] : "50-local.conf";
-        bool dropin = is_dropin_name(name), pods = false;
+        bool dropin = lkg_is_dropin_name(name) && !strchr(name, '/'), pods = false;
 
         for (size_t i = 0; i < edit->node->config->n_components; i++)
                 pods |= edit->node->config->components[i].is_pods;
@@ -333,7 +326,7 @@ static void like_others(const struct edit *edit, struct lkg_new_file *as)
                 struct stat st;
 
                 if (*names.items[i] == '.' ||
-                    (!edit->component->is_pods && !is_dropin_name(names.items[i])) ||
+                    (!edit->component->is_pods && !lkg_is_dropin_name(names.items[i])) ||
                     fstatat(edit->dropins_fd, names.items[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
                     !S_ISREG(st.st_mode))
                         continue;

@@ -152,6 +152,8 @@ int lkg_write_all(int fd, const void *bytes, size_t size);
  * removed.
  */
 bool lkg_is_tmp_name(const char *name);
+/** lkg_is_dropin_name() - is it read in a directory like config.d, or that of a unit? `.conf` at its end, no point before. */
+bool lkg_is_dropin_name(const char *name);
 
 /** lkg_sync_dir() - fsync of a directory, even if it was opened with O_PATH. Return: 0 or -errno. */
 int lkg_sync_dir(int dirfd);

@@ -250,6 +250,28 @@ def test_a_directory_in_the_way_is_refused(control_plane):
     assert everything(control_plane) == before
 
 
+def test_without_extended_attributes_there_would_be_no_copies(control_plane):
+    source = control_plane / "etc/kubernetes"
+    shutil.copytree(source, control_plane / "saved")
+    lib.run("mount", "-t", "ramfs", "none", source, check=True)
+    try:
+        shutil.copytree(control_plane / "saved", source, dirs_exist_ok=True)
+        code, _, err = tool(control_plane, "adopt", "--static-pods")
+        assert code == DIFFERENT and "extended attributes" in err, err
+    finally:
+        lib.run("umount", source, check=True)
+
+
+def test_an_edited_dropin_that_was_kept_is_not_in_the_way(control_plane):
+    assert tool(control_plane, "adopt", "--static-pods")[0] == GOOD
+    dropin = control_plane / PODS
+    dropin.write_text(dropin.read_text() + "  trial: {duration: 6m}\n")
+    assert tool(control_plane, "abandon")[0] == GOOD
+    kept = dropin.with_name(f"{dropin.name}.after-lkgfs")
+    assert "6m" in kept.read_text() and not dropin.exists()
+    assert tool(control_plane, "adopt", "--static-pods")[0] == GOOD and "6m" in kept.read_text()
+
+
 def test_a_failure_to_add_static_pods_undoes_it(control_plane):
     assert tool(control_plane, "adopt")[0] == GOOD
     (control_plane / PODS).parent.symlink_to("nowhere")  # the record is written before this is noticed

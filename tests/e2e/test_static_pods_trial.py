@@ -320,6 +320,8 @@ def test_a_hold_ends_a_trial(endpoint):
         assert states(mount)["etcd.yaml"] == "on trial"
         mount.command("promote", "now", "static-pods")
         assert states(mount)["etcd.yaml"] == "good"
+        with pytest.raises(OSError):
+            mount.command("startup", "now", "static-pods")
         assert "etcd:2" in mount.read("lkg/static-pods/etcd.yaml").decode()
 
 

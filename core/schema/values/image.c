@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <regex.h>
-
 #include "values.h"
 
 #define PATH_MAX_SIZE 255
@@ -12,22 +10,6 @@ static const char path_pattern[] =
 #define LABEL "([a-zA-Z0-9]|[a-zA-Z0-9][-a-zA-Z0-9]*[a-zA-Z0-9])"
 static const char registry_pattern[] = "^(" LABEL "([.]" LABEL ")*|\\[[a-fA-F0-9:]+\\])(:[0-9]+)?$";
 
-static bool matches(const char *pattern, struct lkg_span s)
-{
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        regex_t regex;
-        bool found;
-
-        if (s.size > NAME_MAX_SIZE || memchr(s.data, '\0', s.size))
-                return false;
-        text = lkg_must(lkg_span_dup(s));
-        if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
-                lkg_no_memory();
-        found = regexec(&regex, text, 0, NULL, 0) == 0;
-        regfree(&regex);
-        return found;
-}
-
 /* A name with or without registry, without tag and digest. */
 static int image_name(const char *text, size_t size, char *reason)
 {
@@ -37,9 +19,9 @@ static int image_name(const char *text, size_t size, char *reason)
                 return lkg_refuse(reason,
                                   "empty; want an image name, such as registry.example.com/team/app");
         /* If the first part can be a registry, it is one, even if it could be part of the path. */
-        if (!lkg_span_cut(all, '/', &first, &rest) || !matches(registry_pattern, first))
+        if (!lkg_span_cut(all, '/', &first, &rest) || !lkg_text_matches(registry_pattern, first))
                 rest = all;
-        if (!matches(path_pattern, rest))
+        if (rest.size > NAME_MAX_SIZE || !lkg_text_matches(path_pattern, rest))
                 return lkg_refuse(reason,
                                   "not an image name without tag and digest; want lower case, such as "
                                   "registry.example.com/team/app");

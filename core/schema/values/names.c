@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
+#include <regex.h>
 
 #include "values.h"
 
@@ -7,24 +7,33 @@
 
 #define NAME_MAX_SIZE 63
 
-/* Letters, digits, '-', '_', '.', letters or digits at both ends. */
-static bool name_shape(struct lkg_span s)
+/* A compiled pattern is kept: it is as constant as its text. */
+bool lkg_text_matches(const char *pattern, struct lkg_span text)
 {
-        const unsigned char *text = (const unsigned char *)s.data;
+        static struct {
+                const char *pattern;
+                regex_t regex;
+        } * known;
+        static size_t n_known;
+        regmatch_t whole = { 0, (regoff_t)text.size };
+        size_t i = 0;
 
-        if (s.size == 0 || !isalnum(text[0]) || !isalnum(text[s.size - 1]))
-                return false;
-        for (size_t i = 0; i < s.size; i++)
-                if (!isalnum(text[i]) && text[i] != '-' && text[i] != '_' && text[i] != '.')
-                        return false;
-        return true;
+        while (i < n_known && known[i].pattern != pattern)
+                i++;
+        if (i == n_known) {
+                lkg_need(LKG_GROW(known, n_known));
+                known[n_known++].pattern = pattern;
+                if (regcomp(&known[i].regex, pattern, REG_EXTENDED) != 0)
+                        lkg_no_memory();
+        }
+        return regexec(&known[i].regex, text.data, 1, &whole, REG_STARTEND) == 0;
 }
 
 static int check_name(struct lkg_span name, const char *what, char *reason)
 {
         if (name.size > NAME_MAX_SIZE)
                 return lkg_refuse(reason, "%s is longer than %d bytes", what, NAME_MAX_SIZE);
-        if (!name_shape(name))
+        if (!lkg_text_matches("^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$", name))
                 return lkg_refuse(reason,
                                   "%s must be letters, digits, -, _ and points, with a letter or digit "
                                   "at both ends",

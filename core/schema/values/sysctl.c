@@ -5,35 +5,9 @@
 
 #define WANT_NAMESPACE "kernel.shm*, kernel.msg*, kernel.sem, net.*"
 
-static bool is_segment_byte(char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-/* Part of a name. @star: it may end in, or be, a star. */
-static bool is_segment(const char *part, size_t size, bool star)
-{
-        if (size == 0 || (star && size == 1 && *part == '*'))
-                return size > 0;
-        if (!is_segment_byte(part[0]))
-                return false;
-        for (size_t i = 1; i + 1 < size; i++)
-                if (!is_segment_byte(part[i]) && part[i] != '-' && part[i] != '_')
-                        return false;
-        return is_segment_byte(part[size - 1]) || (star && part[size - 1] == '*');
-}
-
-static bool is_name(const char *name, bool star)
-{
-        for (const char *part = name; part;) {
-                size_t n = strcspn(part, "./");
-
-                if (!is_segment(part, n, star && part[n] == '\0'))
-                        return false;
-                part = part[n] ? part + n + 1 : NULL;
-        }
-        return true;
-}
+#define SEGMENT        "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+static const char name_pattern[] = "^(" SEGMENT "[./])*" SEGMENT "$";
+static const char star_pattern[] = "^(" SEGMENT "[./])*(" SEGMENT "|([a-z0-9][-_a-z0-9]*)?[*])$";
 
 void lkg_sysctl_normalise(char *name)
 {
@@ -83,7 +57,7 @@ static int parse(const char *text, size_t size, bool star, bool newer, char *rea
                 return lkg_refuse(reason, "not the name of a sysctl; want 1 to 253 bytes");
         memcpy(name, text, size);
         name[size] = '\0';
-        if (!is_name(name, star))
+        if (!lkg_text_matches(star ? star_pattern : name_pattern, lkg_span(text, size)))
                 return lkg_refuse(
                         reason,
                         star ? "not the name of a sysctl; want one such as net.core.somaxconn or net.ipv4.*"
@@ -100,7 +74,7 @@ static int parse(const char *text, size_t size, bool star, bool newer, char *rea
 
 bool lkg_sysctl_shape(const char *text, size_t size)
 {
-        return size > 0 && size <= 253 && !memchr(text, '\0', size) && is_name(text, false);
+        return size <= 253 && lkg_text_matches(name_pattern, lkg_span(text, size));
 }
 
 int lkg_sysctl_name(const char *text, size_t size, char *reason)

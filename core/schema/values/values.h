@@ -309,6 +309,9 @@ int lkg_sysctl_name(const char *text, size_t size, char *reason);
 int lkg_sysctl_pattern(const char *text, size_t size, char *reason);
 int lkg_sysctl_pattern_136(const char *text, size_t size, char *reason);
 
+/** lkg_text_matches() - a POSIX extended regular expression, a constant; so that it finds all of the text, it has ^ and $. */
+bool lkg_text_matches(const char *pattern, struct lkg_span text);
+
 /** lkg_sysctl_shape() - can it be the name of a sysctl, of any namespace? @text: NUL-terminated */
 bool lkg_sysctl_shape(const char *text, size_t size);
 

@@ -31,7 +31,7 @@ WORDS = sorted({word for text in re.findall(r'"((?:[\w.+-]+, )+[\w.+-]+)"', re.s
 TEXTS = ["", "a", "c", "v", "A", "a.b", "a-", "-a", "a_b", "a" * 64, "x" * 254, "1", "80", "80a", "http", "/", "/a", "a/b", "../a", "..", "..a", "a/../b", "/a/..",
          "example.com/a", "example.com/A", "kubernetes.io/a", "10.0.0.1", "10.0.0.01", "::1", "::ffff:1.2.3.4", "1.2.3.4/8", "net.core.somaxconn", "kernel.sem",
          "kernel/shmmax", "localhost/a", "runtime/default", "metadata.name", "metadata.labels['a']", "metadata.annotations['A/b']", "spec.nodeName", "limits.cpu",
-         " a", "a ", "v1", "Pod", "node-1", "_a.b", ".", "a.", "1Gi", "1m", "true", "null", "=", "a=b", "\u00e9", "SIGTERM", "kubernetes", "orphan"] + WORDS
+         " a", "a ", "v1", "Pod", "node-1", "_a.b", ".", "a.", "1Gi", "1m", "true", "null", "=", "a=b", "\u00e9", "SIGTERM", "kubernetes", "orphan", "foregroundDeletion"] + WORDS
 QUANTITIES = ["1", "100m", "1Gi", "0", "-1", "1.5", "0.0001", "2Mi", "3Mi", "1e3", 1, 0.5, "", "x", "1E", "10Ei", "1n"]
 NUMBERS = [0, 1, -1, 2, 20, 80, 255, 256, 443, 511, 512, 1023, 65535, 65536, 2147483647, 2147483648, -2147483649, 1.5, 10**19]
 KEYS = ["a", "A", "example.com/a", "a/b/c", "", "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "hugepages-1Gi", "hugepages-x", "storage", "nvidia.com/gpu",
