@@ -167,8 +167,11 @@ static int bake_view(struct bake *bake)
                                      view.root, view.component);
         bake_directory(bake, view.mountpoint, sha256);
         if (bake->n_files == 0)
-                return lkg_tool_fail(bake->tool, LKG_TOOL_DIFFERENT, "'%s' serves no document",
-                                     view.mountpoint);
+                return lkg_tool_fail(bake->tool, LKG_TOOL_DIFFERENT, "'%s' serves no document%s",
+                                     view.mountpoint,
+                                     view.component && lkg_view_status(&view, "pods")
+                                             ? " of it: static pods are plain files, copy their directory"
+                                             : "");
         write_files(bake);
         return LKG_TOOL_OK;
 }

@@ -356,12 +356,12 @@ static void say_state(const struct lkg_tool *tool, const char *component,
                 (void)snprintf(upgrade, sizeof(upgrade), ", %s to %s",
                                lkg_release_text(sources->upgraded_from, from),
                                lkg_release_text(tool->options.release, to));
-        (void)dprintf(STDOUT_FILENO, "%s%s: %s, %zu layer%s, %zu error%s, %zu warning%s, %zu note%s\n",
-                      component, upgrade,
-                      candidate->state == LKG_CANDIDATE_NONE ? "no document" : state_name(candidate),
-                      candidate->n_layers, candidate->n_layers == 1 ? "" : "s", n[LKG_ERROR],
-                      n[LKG_ERROR] == 1 ? "" : "s", n[LKG_WARNING], n[LKG_WARNING] == 1 ? "" : "s",
-                      n[LKG_NOTE], n[LKG_NOTE] == 1 ? "" : "s");
+        (void)dprintf(
+                STDOUT_FILENO, "%s%s: %s, %zu %s%s, %zu error%s, %zu warning%s, %zu note%s\n", component,
+                upgrade, candidate->state == LKG_CANDIDATE_NONE ? "no document" : state_name(candidate),
+                candidate->n_layers, candidate->texts ? "manifest" : "layer",
+                candidate->n_layers == 1 ? "" : "s", n[LKG_ERROR], n[LKG_ERROR] == 1 ? "" : "s",
+                n[LKG_WARNING], n[LKG_WARNING] == 1 ? "" : "s", n[LKG_NOTE], n[LKG_NOTE] == 1 ? "" : "s");
 }
 
 static void check_component(struct checking *check, const struct lkg_tool_node *node,

@@ -182,7 +182,7 @@ def test_static_pods_are_adopted_with_the_node(control_plane):
     assert err.index("enable --now lkgfs.service") < err.index("systemctl restart kubelet"), "the view is there first; the kubelet waits for people"
     assert "not run, systemd does not run here: systemctl restart kubelet" not in err
     merged = lib.run(lib.LKGFS, "check", "--node-config", control_plane / "etc/lkgfs/config.yaml", "-c", "static-pods", "-m", control_plane / "etc/kubernetes")
-    assert merged.stdout.startswith(b"static-pods: valid, 2 "), (merged.stdout, merged.stderr)
+    assert merged.stdout.startswith(b"static-pods: valid, 2 manifests, "), (merged.stdout, merged.stderr)
     assert tool(control_plane, "adopt", "--over")[0] == GOOD and (control_plane / PODS).exists(), "they stay adopted"
     code, _, err = tool(control_plane, "abandon")
     assert code == GOOD and err.index("try-restart kubelet") < err.index("disable --now lkgfs"), "before the copies are the only ones, and go"

@@ -74,3 +74,5 @@ def test_manifests_are_compared_by_generations_only():
         assert "\n-    - image: registry.k8s.io/pause:3.10\n+    - image: etcd:2\n" in changed
         refused = mount.tool("diff", "--node-config", mount.config_path, "-c", "static-pods")
         assert refused.returncode == 64 and b"none changes another" in refused.stderr
+        baked = mount.tool("bake", "--directory", mount.source, "-c", "static-pods")
+        assert baked.returncode == 1 and b"copy their directory" in baked.stderr
