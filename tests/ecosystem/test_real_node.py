@@ -49,7 +49,8 @@ def fixture_node(program):
     (lib.BUILD / "machine").mkdir(parents=True, exist_ok=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="node-", dir=lib.BUILD / "machine"))
     try:
-        made = Node(make_image(lib.BUILD / "machine"), folder, *files_for(program, folder / "files"))
+        files = folder / "files"
+        made = Node(make_image(lib.BUILD / "machine"), folder, files, *files_for(program, files))
         try:
             made.set_up()
             made.output(f"cp {FILE} /root/good")
