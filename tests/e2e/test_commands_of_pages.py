@@ -13,7 +13,7 @@ import lkgfs_testlib as lib
 from lkgfs_node import Node
 
 TOP = lib.REPOSITORY
-PLAYED = {"docs/walkthrough.md": "tests/e2e/test_walkthrough.py", "docs/remote.md": "tests/realapi/test_page.py",
+PLAYED = {"docs/faq.md": "tests/e2e/test_faq.py", "docs/walkthrough.md": "tests/e2e/test_walkthrough.py", "docs/remote.md": "tests/realapi/test_page.py",
           "docs/tasks/configmap.md": "tests/realapi/test_page.py",
           **{str(path.relative_to(TOP)): "tests/package/test_pages.py" for folder in ("docs/platforms", "docs/tasks")
              for path in (TOP / folder).glob("*.md") if path.name not in ("README.md", "configmap.md")}}

@@ -4,7 +4,6 @@
 In a machine of namespaces with the package, so that kubeadm has its own paths; its API server is a real kube-apiserver on loopback.
 """
 import base64
-import shutil
 import tempfile
 
 import pytest
@@ -29,12 +28,8 @@ BASE = "/var/lib/kubelet/config.yaml"
 
 @pytest.fixture(name="api")
 def api_server():
-    directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
-    try:
-        with RealApi(directory) as api:
-            yield api
-    finally:
-        shutil.rmtree(directory)
+    with tempfile.TemporaryDirectory(prefix=lib.PREFIX, dir=lib.PARENT) as directory, RealApi(directory) as api:
+        yield api
 
 
 def complete(path):

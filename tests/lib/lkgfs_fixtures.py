@@ -145,11 +145,8 @@ def node(mounts):
 @pytest.fixture(scope="session")
 def certificates():
     """Certificates of API servers and nodes; made when the first test asks for them."""
-    directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
-    try:
+    with tempfile.TemporaryDirectory(prefix=lib.PREFIX, dir=lib.PARENT) as directory:
         yield Certificates(directory)
-    finally:
-        shutil.rmtree(directory)
 
 
 @pytest.fixture

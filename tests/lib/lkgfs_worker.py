@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 
 import lkgfs_testlib as lib
-from lkgfs_page import Shell
+from lkgfs_page import Shell, play, steps
 
 WRITABLE = ("/etc", "/var/lib", "/usr/bin")
 SET_UP = """set -e
@@ -52,6 +52,11 @@ class Worker:
 
     def shell(self, environment=None, directory="/root"):
         return Shell(["nsenter", "--target", str(self.pid), "--mount", "--uts", "--pid", "--"], environment, directory)
+
+    def play(self, page):
+        """Run a page whose only shell is root's here; what lkgfs_page.play() returns."""
+        with self.shell({"PATH": f"{lib.LKGFSD.parent}:{lib.LKGFS.parent}:{os.environ['PATH']}"}) as shell:
+            return play(steps(page), {"# ": shell}, lib.TIMEOUT_S)
 
     def close(self):
         """The first process of a pid namespace takes all others with it, and they take the mounts."""

@@ -3,7 +3,6 @@
 import itertools
 import os
 import pathlib
-import shutil
 import sys
 import tempfile
 
@@ -23,12 +22,8 @@ numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def real():
     """The API server."""
-    directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
-    try:
-        with RealApi(directory) as api:
-            yield api
-    finally:
-        shutil.rmtree(directory)
+    with tempfile.TemporaryDirectory(prefix=lib.PREFIX, dir=lib.PARENT) as directory, RealApi(directory) as api:
+        yield api
 
 
 class Fleet:

@@ -26,11 +26,9 @@ SHARES = ((0, 1), (1, 10), (10, 100))  # of the rollout, in percent: determines 
 ROLES = lib.REPOSITORY / "contrib/rbac"
 PROMPTS = ("$ ", *(f"{name}# " for name in NAMES))
 PLACEHOLDERS = (
-    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uid>"),
     (r"<uid>@\d+", "<uid>@<version>"),
     (r"\b[0-9a-f]{64}\b", "<sha256>"),
-    (r"\bgeneration \d+", "generation <n>"),
     (r"https://127\.0\.0\.1:\d+", "https://<server>"),
     (r"bucket[= ]\d+\.\d+", "bucket <n>"),
     (r"resourceVersion \d+", "resourceVersion <n>"),
@@ -163,10 +161,9 @@ current-context: default-context
 
 @pytest.fixture
 def directory():
-    path = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
-    os.chmod(path, 0o755)
-    yield path
-    shutil.rmtree(path)
+    with tempfile.TemporaryDirectory(prefix=lib.PREFIX, dir=lib.PARENT) as path:
+        os.chmod(path, 0o755)
+        yield path
 
 
 @pytest.mark.limit(300)
@@ -177,5 +174,4 @@ def test_the_page_shows_what_happens(real, directory, page):
         if page == TASK:
             cluster.adopt()
         shown, came = play(steps(page.read_text(), PROMPTS), cluster.shells(stack), 2 * lib.TIMEOUT_S)
-    print(came)
     check_same(shown, came, PLACEHOLDERS)
