@@ -127,14 +127,10 @@ static int add_name(const char *pointer, const struct lkg_value *a, const struct
 static void note_difference(const struct lkg_component *c, const char *holder, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
-        struct lkg_report ignored = LKG_REPORT_INIT;
         struct difference d = { .names = LKG_BUF_INIT };
 
-        if (lkg_decode(c->active->document.data, c->active->document.size,
-                       lkg_detect_format(c->active->document.data, c->active->document.size), 0, NULL,
-                       &ignored, &served) >= 0)
+        if (lkg_decode_own(c->active->document.data, c->active->document.size, 0, NULL, &served) >= 0)
                 (void)lkg_value_compare(c->candidate->doc, served, add_name, &d);
-        lkg_report_deinit(&ignored);
         lkg_report_add(
                 report, LKG_WARNING, 4006, NULL,
                 "the try was not committed in time: the files on disk differ from generation %llu, which is "

@@ -778,7 +778,6 @@ bool lkg_component_note_published(struct lkg_component *c)
 struct lkg_value *lkg_component_effective(const struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_text *text = c->active ? &c->active->document : NULL;
         struct lkg_source *source;
         char layer[40];
@@ -792,8 +791,7 @@ struct lkg_value *lkg_component_effective(const struct lkg_component *c)
                 return lkg_judge_document(c->judges[0], c->served.doc);
         (void)snprintf(layer, sizeof(layer), "generation %llu", (unsigned long long)c->active->number);
         source = lkg_source_new(layer, c->config->file);
-        r = lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0, source,
-                       &ignored, &doc);
+        r = lkg_decode_own(text->data, text->size, 0, source, &doc);
         lkg_source_unref(source);
         return r < 0 ? NULL : lkg_judge_document(c->judges[0], doc);
 }

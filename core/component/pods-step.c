@@ -74,6 +74,8 @@ static int save_good(struct lkg_component *c, uint64_t now_ns, struct lkg_error 
         r = lkg_store_save_document(&d->store, lkg_buf_text(&buf), buf.size,
                                     *d->pointers.good.sha256 ? d->pointers.good.sha256 : NULL,
                                     next.good.sha256, err);
+        if (r >= 0 && strcmp(next.good.sha256, c->active->sha256) != 0) /* never served as it is */
+                r = lkg_state_next_generation(c->env->state, &next.good.generation, err);
         if (r >= 0)
                 r = lkg_store_save_pointers(&d->store, &next, err);
         if (r >= 0)

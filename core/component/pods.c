@@ -24,10 +24,9 @@ const struct lkg_value *lkg_pods_text(const struct lkg_value *texts, const char 
 
 static struct lkg_value *read_set(const char *data, size_t size)
 {
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *set = NULL;
 
-        if (lkg_decode(data, size, lkg_detect_format(data, size), 0, NULL, &ignored, &set) < 0)
+        if (lkg_decode_own(data, size, 0, NULL, &set) < 0)
                 return NULL;
         return lkg_value_ref(lkg_pods_texts(set));
 }
@@ -173,17 +172,30 @@ static void ask_host(const struct set_making *m, const struct lkg_layer_info *in
                 lkg_pod_check_ports(info->doc, other.key.data, other.value, m->by->host.severity, report);
 }
 
+static bool is_utf8(struct lkg_span text)
+{
+        size_t n;
+
+        while (text.size > 0 && (n = lkg_utf8_length(text.data, text.size)) > 0)
+                text = lkg_span(text.data + n, text.size - n);
+        return text.size == 0;
+}
+
 static bool is_fit(const struct set_making *m, const struct lkg_layer_info *info)
 {
         struct lkg_report *report = &m->candidate->report;
         const struct lkg_where where = { info->file, 0, 0 };
-        size_t n = report->n_severity[LKG_ERROR];
+        size_t n = report->n_severity[LKG_ERROR], size;
+        const char *data = lkg_layer_info_text(info, &size);
 
         if (!lkg_identifier_ok(info->name) || strlen(info->name) > FILE_NAME_MAX)
                 lkg_report_add(report, LKG_ERROR, LKG_C_MANIFEST_NAME, &where,
                                "the file name cannot be used; want 1 to %u of the characters A-Z, a-z, 0-9, "
                                "., _ and -",
                                FILE_NAME_MAX);
+        else if (info->doc && !is_utf8(lkg_span(data, size)))
+                lkg_report_add(report, LKG_ERROR, LKG_C_BYTES, &where,
+                               "is not UTF-8, as a text that is served byte for byte must be; convert it");
         else if (info->doc && !info->left_out)
                 lkg_pod_judge(info->doc, m->by->release, report);
         if (info->doc && !info->left_out && report->n_severity[LKG_ERROR] == n)
@@ -229,6 +241,13 @@ static void choose(struct set_making *m, const struct lkg_layer_info *info)
         put(m, info->name, text, lkg_value_ref((struct lkg_value *)info->doc));
 }
 
+/* Marked, and nothing to go back to: any other file of its pod is better. */
+static bool is_hopeless(const struct set_making *m, const struct lkg_layer_info *info)
+{
+        return !lkg_pods_text(m->by->good, info->name) &&
+               mark_of(m->by->bad, info->name, lkg_layer_info_sha256(info));
+}
+
 const struct lkg_layer_info *lkg_pods_layer(const struct lkg_candidate *candidate, const char *file)
 {
         for (size_t i = 0; candidate && i < candidate->n_layers; i++)
@@ -244,7 +263,11 @@ void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by
                                 pods };
 
         for (size_t i = 0; i < candidate->n_layers; i++)
-                choose(&m, &candidate->layers[i]);
+                if (!is_hopeless(&m, &candidate->layers[i]))
+                        choose(&m, &candidate->layers[i]);
+        for (size_t i = 0; i < candidate->n_layers; i++)
+                if (is_hopeless(&m, &candidate->layers[i]))
+                        choose(&m, &candidate->layers[i]);
         for (struct lkg_member kept = { 0 };
              candidate->unread && by->served && lkg_value_next(by->served, &kept);)
                 if (!lkg_pods_layer(candidate, kept.key.data))
@@ -340,6 +363,27 @@ static void take_over(const struct lkg_component *c, struct lkg_pod *pod, const 
                 pod->trial = before->trial;
 }
 
+/* A stored set, in which the last good text of a file that another one hides is kept, too: that pod is served once. */
+static struct lkg_value *read_served(const struct lkg_generation *g)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *set = read_set(g->document.data, g->document.size),
+                         *names = lkg_value_new_map(NULL, 0, 0);
+        struct lkg_value *ret = set ? lkg_value_new_map(NULL, 0, 0) : NULL;
+
+        for (struct lkg_member m = { 0 }; set && lkg_value_next(set, &m);) {
+                LKG_CLEANUP(lkg_value_unrefp)
+                struct lkg_value *doc = lkg_pods_document("served", m.key.data, m.value);
+                LKG_CLEANUP(lkg_freep) char *name = doc ? full_name(doc) : lkg_copy("");
+
+                if (lkg_map_get(names, name))
+                        continue;
+                (void)lkg_map_set(names, name, strlen(name), lkg_value_ref(m.value));
+                (void)lkg_map_set(ret, m.key.data, m.key.size, lkg_value_ref(m.value));
+        }
+        return ret;
+}
+
 /* Of a new engine, a pod may have gone back, or not: that is seen when the marks are looked at. */
 void lkg_pods_follow(struct lkg_component *c)
 {
@@ -355,7 +399,7 @@ void lkg_pods_follow(struct lkg_component *c)
         if (lkg_component_serves_candidate(c) && c->candidate->texts)
                 pods->texts = lkg_value_ref(lkg_pods_texts(c->candidate->texts));
         else if (c->active)
-                pods->texts = read_set(c->active->document.data, c->active->document.size);
+                pods->texts = read_served(c->active);
         pods->items =
                 lkg_must(calloc(pods->texts ? lkg_value_size(pods->texts) + 1 : 1, sizeof(*pods->items)));
         pods->n_items = 0;
@@ -370,6 +414,8 @@ void lkg_pods_follow(struct lkg_component *c)
                 else if (!before)
                         pod->trial.state = LKG_POD_BACK;
         }
+        if (!pods->texts)
+                pods->of = 0; /* it cannot be read: once more when the files are known */
         free_items(before, n_before);
 }
 

@@ -97,11 +97,7 @@ void lkg_component_recover_previous(struct lkg_component *c)
 
 static int parse(const struct lkg_generation *g, struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        const struct lkg_text *text = &g->document;
-
-        return lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0, NULL,
-                          &ignored, ret);
+        return lkg_decode_own(g->document.data, g->document.size, 0, NULL, ret);
 }
 
 /* Unknown counts as different. */

@@ -103,10 +103,7 @@ static struct lkg_value *pod_of(struct lkg_value *set, const struct lkg_bad *mar
 static int read_side(struct lkg_generation *g, const struct lkg_bad *mark, struct lkg_value **ret_doc,
                      struct lkg_suspects_side *ret)
 {
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        int r = lkg_decode(g->document.data, g->document.size,
-                           lkg_detect_format(g->document.data, g->document.size), LKG_DECODE_UNTYPED, NULL,
-                           &ignored, ret_doc);
+        int r = lkg_decode_own(g->document.data, g->document.size, LKG_DECODE_UNTYPED, NULL, ret_doc);
 
         if (r < 0)
                 return r;

@@ -54,6 +54,15 @@ int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned f
         return r;
 }
 
+int lkg_decode_own(const char *data, size_t size, unsigned flags, struct lkg_source *source,
+                   struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+
+        return lkg_decode(data, size, lkg_detect_format(data, size), flags | LKG_DECODE_OWN, source,
+                          &ignored, ret);
+}
+
 int lkg_decode_patch(const char *data, size_t size, unsigned flags, struct lkg_source *source,
                      struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret)
 {

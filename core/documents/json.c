@@ -445,7 +445,7 @@ int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_so
         p.flags = flags;
         p.source = source;
         p.report = report;
-        if (size > LKG_DOC_BYTES_MAX)
+        if (size > (flags & LKG_DECODE_OWN ? LKG_FALLBACK_BYTES_MAX : LKG_DOC_BYTES_MAX))
                 return fail(&p, LKG_C_LIMIT, data, "the document has more than 4194304 bytes");
         skip_space(&p);
         r = read_value(&p, &root);

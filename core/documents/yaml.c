@@ -507,7 +507,7 @@ int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_so
         };
         int r;
 
-        if (size > LKG_DOC_BYTES_MAX) {
+        if (size > (flags & LKG_DECODE_OWN ? LKG_FALLBACK_BYTES_MAX : LKG_DOC_BYTES_MAX)) {
                 lkg_report_add(report, LKG_ERROR, LKG_C_LIMIT,
                                &(struct lkg_where){ source ? source->file : NULL, 0, 0 },
                                "the document has %zu bytes; the limit is %u", size, LKG_DOC_BYTES_MAX);

@@ -111,14 +111,26 @@ static bool update_watches(struct lkg_engine *e)
         return added;
 }
 
-/* What the kubelet's layers name, if they are served; relative to the source directory, if it is in it. NULL = nothing. */
+/* A path is a rule of the file server, which compares names. */
+static bool is_plain(const char *path)
+{
+        struct lkg_span rest = lkg_span(path + (*path == '/'), strlen(path + (*path == '/'))), part;
+
+        while (lkg_span_next(&rest, '/', &part))
+                if (part.size == 0 || lkg_span_is(part, ".") || lkg_span_is(part, ".."))
+                        return false;
+        return true;
+}
+
+/* What the kubelet's served layers name, if it exists; relative to the source directory, if it is in it. NULL = nothing. */
 static const char *named_by_kubelet(const struct lkg_engine *e)
 {
         const struct lkg_component *kubelet = lkg_engine_kubelet(e);
         const struct lkg_candidate *candidate = kubelet ? kubelet->candidate : NULL;
         const char *path, *below = NULL;
 
-        path = candidate && candidate->state == LKG_CANDIDATE_VALID && candidate->merged
+        path = candidate && candidate->state == LKG_CANDIDATE_VALID && candidate->merged &&
+                               lkg_component_verdict(kubelet) <= LKG_PUBLISH
                        ? lkg_map_get_string(candidate->merged, "staticPodPath")
                        : NULL;
         if (!path || !*path)
@@ -126,9 +138,10 @@ static const char *named_by_kubelet(const struct lkg_engine *e)
         if (e->paths.mount_point)
                 below = lkg_path_below(path, e->paths.mount_point);
         below = below ? below : lkg_path_below(path, e->paths.source);
-        if (below)
-                return below;
-        return lkg_path_exists(AT_FDCWD, path) ? path : NULL; /* a directory that is not there has no pods */
+        path = below ? below : path;
+        return is_plain(path) && lkg_path_exists(e->options.source_fd, path)
+                       ? path
+                       : NULL; /* else nobody has moved there */
 }
 
 /*

@@ -356,22 +356,18 @@ static bool ask_kubelet(struct lkg_pod_checks *checks, const char *url)
 }
 
 void lkg_pod_checks_update(struct lkg_pod_checks *checks, struct lkg_component *c,
-                           const struct lkg_pod_runtime *runtime, const char *kubelet_url)
+                           const struct lkg_pod_runtime *runtime, const char *kubelet_url, const char *node)
 {
         const struct lkg_pod_rules rules = lkg_pods_rules(c);
-        const char *configured = c->env->config->remote.node_name;
-        char node[HOST_NAME_MAX + 1];
         bool down = ask_kubelet(checks, kubelet_url);
         size_t n = 0;
 
-        lkg_host_name(node);
         for (size_t i = 0; i < checks->n; i++)
                 checks->pods[i].wanted = false;
         for (size_t i = 0; rules.duration_ns && i < c->pods->n_items; i++)
                 if (lkg_pod_is_asked(&c->pods->items[i])) {
                         c->pods->items[i].facts.kubelet_down = down;
-                        check(checks, &c->pods->items[i], runtime, *configured ? configured : node,
-                              rules.stable_for_ns);
+                        check(checks, &c->pods->items[i], runtime, node, rules.stable_for_ns);
                 }
         for (size_t i = 0; i < checks->n; i++) {
                 if (checks->pods[i].wanted)

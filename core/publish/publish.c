@@ -97,7 +97,7 @@ static int fill_pods(struct lkg_publisher *p, const struct lkg_component *c, str
         const struct lkg_value *good = lkg_pods_good(c);
         int r;
 
-        if (!c->active)
+        if (!c->active || !c->pods->texts) /* what cannot be read again does not take the pods away */
                 return 0;
         r = lkg_pod_files_fill(p, &shown->pods, c->pods->texts, c->active->sha256, c->active, err);
         if (r >= 0 && good)

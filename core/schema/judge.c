@@ -541,14 +541,26 @@ static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
         return candidate->merged;
 }
 
+/* The next name of a path, as the kernel reads it. */
+static bool next_name(struct lkg_span *rest, struct lkg_span *ret)
+{
+        while (lkg_span_next(rest, '/', ret))
+                if (ret->size > 0 && !lkg_span_is(*ret, "."))
+                        return true;
+        return false;
+}
+
 static bool is_pods_source(const struct lkg_judge *judge, const char *path)
 {
-        const char *source = judge->config.pods_source;
-        size_t n = strlen(path);
+        struct lkg_span a = lkg_span(path, strlen(path)), b, x, y;
+        bool more, other;
 
-        while (n > 1 && path[n - 1] == '/')
-                n--;
-        return strlen(source) == n && strncmp(path, source, n) == 0;
+        b = lkg_span(judge->config.pods_source, strlen(judge->config.pods_source));
+        do {
+                more = next_name(&a, &x);
+                other = next_name(&b, &y);
+        } while (more && other && lkg_span_equal(x, y));
+        return *path == '/' && !more && !other;
 }
 
 /* The kubelet is to read its static pods where lkgfs serves those that the layers name. */

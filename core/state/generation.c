@@ -128,7 +128,6 @@ struct lkg_value *lkg_pods_texts(const struct lkg_value *set)
 
 struct lkg_value *lkg_pods_document(const char *layer, const char *file, const struct lkg_value *text)
 {
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         struct lkg_value *doc = NULL;
         struct lkg_source *source;
         const char *data;
@@ -138,8 +137,7 @@ struct lkg_value *lkg_pods_document(const char *layer, const char *file, const s
                 return NULL;
         source = lkg_source_new(layer, file);
         data = lkg_value_text(text, &size);
-        if (lkg_decode(data, size, lkg_detect_format(data, size), LKG_DECODE_TWICE, source, &ignored, &doc) <
-            0)
+        if (lkg_decode_own(data, size, LKG_DECODE_TWICE, source, &doc) < 0)
                 doc = NULL;
         lkg_source_unref(source);
         return doc;
@@ -283,11 +281,10 @@ int lkg_generation_describe_document(struct lkg_generation *g)
 {
         struct lkg_candidate candidate = { .format = lkg_detect_format(g->document.data, g->document.size) };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL, *pods = NULL;
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         struct lkg_source *where = lkg_source_new("last-known-good", "lkg");
         int r;
 
-        r = lkg_decode(g->document.data, g->document.size, candidate.format, 0, where, &ignored, &doc);
+        r = lkg_decode_own(g->document.data, g->document.size, 0, where, &doc);
         lkg_source_unref(where);
         if (r < 0)
                 return r;

@@ -427,6 +427,8 @@ static int look(const struct edit *edit, const struct lkg_view *view, const char
         if (strncmp(said, line, 511) != 0)
                 lkg_tool_note(edit->tool, "%s", line);
         (void)snprintf(said, 512, "%s", line);
+        if (strcmp(state, "dead end") == 0)
+                return LKG_TOOL_DIFFERENT;
         return strcmp(state, "good") == 0 || strcmp(state, "untried") == 0 ? LKG_TOOL_OK : -1;
 }
 

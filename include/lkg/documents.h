@@ -184,6 +184,7 @@ enum lkg_decode_flags {
          */
         LKG_DECODE_TWICE = 1 << 2,
         LKG_DECODE_ADVISE = 1 << 3, /* warn of numbers that are not what they look like: octal, 1_10 */
+        LKG_DECODE_OWN = 1 << 4,    /* see lkg_decode_own() */
 };
 
 /**
@@ -201,6 +202,12 @@ enum lkg_format lkg_detect_format(const char *data, size_t size);
  */
 int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned flags,
                struct lkg_source *source, struct lkg_report *report, struct lkg_value **ret);
+/**
+ * lkg_decode_own() - what we have rendered, or a part of it: many layers may come to more than one may have (LKG_FALLBACK_BYTES_MAX
+ * instead of LKG_DOC_BYTES_MAX), and nobody reads a report. Return: as lkg_decode().
+ */
+int lkg_decode_own(const char *data, size_t size, unsigned flags, struct lkg_source *source,
+                   struct lkg_value **ret);
 int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_source *source,
                     struct lkg_report *report, struct lkg_value **ret);
 int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_source *source,

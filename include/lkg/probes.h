@@ -138,9 +138,10 @@ struct lkg_pod_checks *lkg_pod_checks_free(struct lkg_pod_checks *checks);
 /**
  * lkg_pod_checks_update() - write into c->pods what is known now, and ask what has to be asked.
  * @kubelet: URL of its health endpoint; "" = unknown
+ * @node: its name, which ends those of its pods
  */
 void lkg_pod_checks_update(struct lkg_pod_checks *checks, struct lkg_component *c,
-                           const struct lkg_pod_runtime *runtime, const char *kubelet);
+                           const struct lkg_pod_runtime *runtime, const char *kubelet, const char *node);
 /** lkg_pod_checks_active() - is anything asked? */
 bool lkg_pod_checks_active(const struct lkg_pod_checks *checks);
 /** lkg_health_endpoint() - URL of the health endpoint of @c, by its configuration or its document; "" = none. */

@@ -407,3 +407,32 @@ def test_without_the_component_its_copies_are_there_at_once(pods):
     assert served(pods) == MANIFESTS
     assert sorted(os.listdir(before)) == sorted(MANIFESTS), "who had opened it before reads their names"
     os.close(before)
+
+
+def test_more_than_one_document_may_have_survives_a_reboot():
+    with mounted() as mount:
+        for i in range(5):
+            mount.write(f"manifests/b{i}.yaml", pod(f"b{i}") + f"# {'x' * 100}\n" * 10000, 0o600)
+        mount.wait_for(lambda: len(served(mount)) == 7, "all of them")
+        before = served(mount)
+        mount.stop()
+        lib.run("rm", "-rf", mount.runtime, check=True)
+        mount.start()
+        assert served(mount) == before
+
+
+def test_a_path_that_is_not_there_moves_no_pod():
+    with mounted() as mount:
+        before = served(mount)
+        for path, told in (("//manifests/.", "static-pods"), ("/manifest", "manifest"), ("/manifests", "static-pods")):
+            mount.drop("50-pods.conf", f"staticPodPath: {mount.mountpoint}{path}\n")
+            mount.wait_for(lambda told=told: f"staticPodPath: {mount.mountpoint}/{told}\n" in mount.document(), path)
+            assert served(mount) == before
+
+
+def test_what_is_not_utf_8_is_refused():
+    with mounted() as mount:
+        before = served(mount)
+        mount.write("manifests/etcd.yaml", pod("etcd").encode("utf-16"), 0o600)
+        mount.wait_for(lambda: "[LKG1002]" in findings(mount), "a finding")
+        assert served(mount) == before

@@ -452,3 +452,17 @@ def test_without_a_runtime_an_address_is_not_known(endpoint, runtime):
         write(mount, "web.yaml", own % 2)
         mount.wait_for(lambda: states(mount)["web.yaml"] in ("untried", "good"), "no trial", component="static-pods")
         mount.wait_for(lambda: "web:2" in mount.read("lkg/static-pods/web.yaml").decode(), "good", component="static-pods")
+
+
+def test_a_rollback_serves_the_last_good_set(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        mount.write("manifests/kube-apiserver.yaml", pod("kube-apiserver", "api:2"), 0o600)
+        mount.wait_for(lambda: "api:2" in mount.read("lkg/static-pods/kube-apiserver.yaml").decode(), "it is good, and etcd:2 is not")
+        mount.command("rollback", "lkg", "static-pods")
+        for _ in range(2):
+            assert "etcd:1" in served(mount)["etcd.yaml"] and "api:2" in served(mount)["kube-apiserver.yaml"]
+            mount.stop()
+            lib.run("rm", "-rf", mount.runtime, check=True)  # a reboot
+            mount.start()

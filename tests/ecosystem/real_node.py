@@ -16,7 +16,7 @@ MANIFESTS = "/etc/kubernetes/manifests"
 FILE = f"{MANIFESTS}/kube-apiserver.yaml"
 PODS = ("etcd", "kube-apiserver")
 LOOK_S = 20  # how often a kubelet looks at its directory
-START_S = 300  # of the API server, with QEMU's translator
+START_S = 600  # of the API server, with QEMU's translator
 WATCHED = "/run/watched"  # of this boot
 KUBEADM = f"""apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration

@@ -22,7 +22,7 @@ with_lkgfs = pytest.mark.usefixtures("adopted")
 
 STATUS = "/etc/kubernetes/status/static-pods"
 SERVED = "/etc/kubernetes/static-pods"
-TRIAL_S = 240  # an API server takes two minutes to be replaced here: QEMU's translator
+TRIAL_S = 300  # an API server takes two minutes to be replaced here: QEMU's translator
 TRIAL = f"""  trial:
     duration: {TRIAL_S}s
     settle: 15s
@@ -90,7 +90,8 @@ class Watched:
 
 def waits(node, looks=3):
     """As long as a kubelet takes to look that often."""
-    node.output(f"sleep {looks * LOOK_S}")
+    for _ in range(looks):
+        node.output(f"sleep {LOOK_S}")
 
 
 def mend(node):
