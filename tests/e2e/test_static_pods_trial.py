@@ -466,3 +466,11 @@ def test_a_rollback_serves_the_last_good_set(endpoint):
             mount.stop()
             lib.run("rm", "-rf", mount.runtime, check=True)  # a reboot
             mount.start()
+
+
+def test_a_condemned_copy_makes_room_for_the_good_file(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "a.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        mount.wait_for(lambda: served(mount).keys() == {"etcd.yaml", "kube-apiserver.yaml"}, "the pod's good file")
+        assert "etcd:1" in served(mount)["etcd.yaml"]
