@@ -115,19 +115,9 @@ void lkg_json_end(struct lkg_json *json)
 
 /* ---- values ---- */
 
-static bool is_utf8(const char *text, size_t size)
-{
-        for (size_t i = 0, n; i < size; i += n) {
-                n = text[i] >= ' ' && text[i] <= '~' ? 1 : lkg_utf8_length(text + i, size - i);
-                if (n == 0)
-                        return false;
-        }
-        return true;
-}
-
 static bool put_before_text(struct lkg_json *json, const char *name, const char *text, size_t size)
 {
-        if (size <= LKG_JSON_BYTES_MAX && !is_utf8(text, size))
+        if (size <= LKG_JSON_BYTES_MAX && !lkg_utf8_ok(text, size))
                 lkg_json_fail(json, -EILSEQ);
         return put_before(json, name, size);
 }
@@ -148,7 +138,7 @@ void lkg_json_foreign(struct lkg_json *json, const char *name, const char *text)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         size_t size = strlen(text);
 
-        if (is_utf8(text, size)) {
+        if (lkg_utf8_ok(text, size)) {
                 lkg_json_text_n(json, name, text, size);
                 return;
         }

@@ -69,6 +69,16 @@ void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size)
         }
 }
 
+bool lkg_utf8_ok(const char *text, size_t size)
+{
+        for (size_t i = 0, n; i < size; i += n) {
+                n = text[i] >= ' ' && text[i] <= '~' ? 1 : lkg_utf8_length(text + i, size - i);
+                if (n == 0)
+                        return false;
+        }
+        return true;
+}
+
 void lkg_buf_utf8(struct lkg_buf *buf, const char *text, size_t size)
 {
         for (size_t i = 0, n; i < size; i += n) {

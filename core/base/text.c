@@ -61,6 +61,18 @@ bool lkg_span_cut(struct lkg_span span, char separator, struct lkg_span *ret_bef
         return at;
 }
 
+bool lkg_path_is_clean(struct lkg_span path)
+{
+        struct lkg_span rest = path, part;
+
+        if (path.size > 0 && *path.data == '/')
+                rest = lkg_span(path.data + 1, path.size - 1);
+        while (lkg_span_next(&rest, '/', &part))
+                if (part.size == 0 || lkg_span_is(part, ".") || lkg_span_is(part, ".."))
+                        return false;
+        return true;
+}
+
 bool lkg_span_next(struct lkg_span *rest, char separator, struct lkg_span *ret_part)
 {
         struct lkg_span all = *rest;

@@ -172,15 +172,6 @@ static void ask_host(const struct set_making *m, const struct lkg_layer_info *in
                 lkg_pod_check_ports(info->doc, other.key.data, other.value, m->by->host.severity, report);
 }
 
-static bool is_utf8(struct lkg_span text)
-{
-        size_t n;
-
-        while (text.size > 0 && (n = lkg_utf8_length(text.data, text.size)) > 0)
-                text = lkg_span(text.data + n, text.size - n);
-        return text.size == 0;
-}
-
 static bool is_fit(const struct set_making *m, const struct lkg_layer_info *info)
 {
         struct lkg_report *report = &m->candidate->report;
@@ -193,7 +184,7 @@ static bool is_fit(const struct set_making *m, const struct lkg_layer_info *info
                                "the file name cannot be used; want 1 to %u of the characters A-Z, a-z, 0-9, "
                                "., _ and -",
                                FILE_NAME_MAX);
-        else if (info->doc && !is_utf8(lkg_span(data, size)))
+        else if (info->doc && !lkg_utf8_ok(data, size))
                 lkg_report_add(report, LKG_ERROR, LKG_C_BYTES, &where,
                                "is not UTF-8, as a text that is served byte for byte must be; convert it");
         else if (info->doc && !info->left_out)
@@ -262,12 +253,10 @@ void lkg_pods_make(struct lkg_candidate *candidate, const struct lkg_pods_by *by
         struct set_making m = { by, candidate, lkg_value_new_map(NULL, 0, 0), lkg_value_new_map(NULL, 0, 0),
                                 pods };
 
-        for (size_t i = 0; i < candidate->n_layers; i++)
-                if (!is_hopeless(&m, &candidate->layers[i]))
-                        choose(&m, &candidate->layers[i]);
-        for (size_t i = 0; i < candidate->n_layers; i++)
-                if (is_hopeless(&m, &candidate->layers[i]))
-                        choose(&m, &candidate->layers[i]);
+        for (int last = false; last <= true; last++)
+                for (size_t i = 0; i < candidate->n_layers; i++)
+                        if (is_hopeless(&m, &candidate->layers[i]) == last)
+                                choose(&m, &candidate->layers[i]);
         for (struct lkg_member kept = { 0 };
              candidate->unread && by->served && lkg_value_next(by->served, &kept);)
                 if (!lkg_pods_layer(candidate, kept.key.data))
@@ -363,30 +352,19 @@ static void take_over(const struct lkg_component *c, struct lkg_pod *pod, const 
                 pod->trial = before->trial;
 }
 
-/* A stored set, in which the last good text of a file that another one hides is kept, too: that pod is served once. */
-static struct lkg_value *read_served(const struct lkg_generation *g)
+/* A stored set has the last good text of a file that another one hides, too; the pod is served once. */
+static bool is_first(struct lkg_value *names, const struct lkg_pod *pod)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *set = read_set(g->document.data, g->document.size),
-                         *names = lkg_value_new_map(NULL, 0, 0);
-        struct lkg_value *ret = set ? lkg_value_new_map(NULL, 0, 0) : NULL;
+        LKG_CLEANUP(lkg_freep) char *name = pod->doc ? full_name(pod->doc) : NULL;
 
-        for (struct lkg_member m = { 0 }; set && lkg_value_next(set, &m);) {
-                LKG_CLEANUP(lkg_value_unrefp)
-                struct lkg_value *doc = lkg_pods_document("served", m.key.data, m.value);
-                LKG_CLEANUP(lkg_freep) char *name = doc ? full_name(doc) : lkg_copy("");
-
-                if (lkg_map_get(names, name))
-                        continue;
-                (void)lkg_map_set(names, name, strlen(name), lkg_value_ref(m.value));
-                (void)lkg_map_set(ret, m.key.data, m.key.size, lkg_value_ref(m.value));
-        }
-        return ret;
+        return !name || lkg_map_set(names, name, strlen(name), lkg_value_ref(pod->doc)) == 0;
 }
 
 /* Of a new engine, a pod may have gone back, or not: that is seen when the marks are looked at. */
 void lkg_pods_follow(struct lkg_component *c)
 {
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *set = NULL, *names = lkg_value_new_map(NULL, 0, 0);
         struct lkg_pods *pods = c->pods;
         struct lkg_pod *before = pods->items;
         size_t n_before = pods->n_items, k = 0;
@@ -397,16 +375,22 @@ void lkg_pods_follow(struct lkg_component *c)
         pods->since_ns = lkg_boottime_ns();
         pods->texts = lkg_value_unref(pods->texts);
         if (lkg_component_serves_candidate(c) && c->candidate->texts)
-                pods->texts = lkg_value_ref(lkg_pods_texts(c->candidate->texts));
+                set = lkg_value_ref(lkg_pods_texts(c->candidate->texts));
         else if (c->active)
-                pods->texts = read_served(c->active);
-        pods->items =
-                lkg_must(calloc(pods->texts ? lkg_value_size(pods->texts) + 1 : 1, sizeof(*pods->items)));
+                set = read_set(c->active->document.data, c->active->document.size);
+        pods->texts = set ? lkg_value_new_map(NULL, 0, 0) : NULL;
+        pods->items = lkg_must(calloc(set ? lkg_value_size(set) + 1 : 1, sizeof(*pods->items)));
         pods->n_items = 0;
-        for (struct lkg_member m = { 0 }; pods->texts && lkg_value_next(pods->texts, &m);) {
-                struct lkg_pod *pod = &pods->items[pods->n_items++];
+        for (struct lkg_member m = { 0 }; set && lkg_value_next(set, &m);) {
+                struct lkg_pod *pod = &pods->items[pods->n_items];
 
                 take_pod(c, &m, pod);
+                if (!is_first(names, pod)) {
+                        pod_deinit(pod);
+                        continue;
+                }
+                pods->n_items++;
+                (void)lkg_map_set(pods->texts, m.key.data, m.key.size, lkg_value_ref(m.value));
                 while (k < n_before && strcmp(before[k].file, pod->file) < 0)
                         k++;
                 if (k < n_before && strcmp(before[k].file, pod->file) == 0)

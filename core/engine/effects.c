@@ -434,13 +434,11 @@ void lkg_engine_containers_answered(struct lkg_engine *e, const struct lkg_messa
 void lkg_engine_tick_pods(struct lkg_engine *e, struct lkg_component *c, bool publishing)
 {
         struct lkg_component *kubelet = lkg_engine_kubelet(e);
-        const struct lkg_line *line =
-                kubelet && kubelet->facts ? lkg_facts_line(kubelet->facts, &(bool){ false }) : NULL;
         const char *node = c->env->config->remote.node_name, *flag = NULL;
         char host[HOST_NAME_MAX + 1];
 
-        if (line)
-                flag = lkg_flag_on_line(lkg_kubelet_flags, lkg_n_kubelet_flags, &line->words,
+        if (kubelet)
+                flag = lkg_flag_on_line(lkg_kubelet_flags, lkg_n_kubelet_flags, &kubelet->line.words,
                                         "hostname-override");
         lkg_host_name(host);
         node = *node ? node : flag && *flag ? flag : host;

@@ -111,17 +111,6 @@ static bool update_watches(struct lkg_engine *e)
         return added;
 }
 
-/* A path is a rule of the file server, which compares names. */
-static bool is_plain(const char *path)
-{
-        struct lkg_span rest = lkg_span(path + (*path == '/'), strlen(path + (*path == '/'))), part;
-
-        while (lkg_span_next(&rest, '/', &part))
-                if (part.size == 0 || lkg_span_is(part, ".") || lkg_span_is(part, ".."))
-                        return false;
-        return true;
-}
-
 /* What the kubelet's served layers name, if it exists; relative to the source directory, if it is in it. NULL = nothing. */
 static const char *named_by_kubelet(const struct lkg_engine *e)
 {
@@ -139,7 +128,8 @@ static const char *named_by_kubelet(const struct lkg_engine *e)
                 below = lkg_path_below(path, e->paths.mount_point);
         below = below ? below : lkg_path_below(path, e->paths.source);
         path = below ? below : path;
-        return is_plain(path) && lkg_path_exists(e->options.source_fd, path)
+        /* it becomes a rule of the file server, which compares names */
+        return lkg_path_is_clean(lkg_span(path, strlen(path))) && lkg_path_exists(e->options.source_fd, path)
                        ? path
                        : NULL; /* else nobody has moved there */
 }

@@ -425,7 +425,6 @@ static void choose_file(const struct lkg_adopt_node *look, const struct lkg_adop
                              look->root, plan->source, file_names[0], file_names[1]);
 }
 
-/* What would act together with the written configuration, and what nobody would find again. */
 /* Does something there count? What `abandon` has kept of an edited file does not. */
 static bool has_dropins(const struct lkg_adopt_node *look)
 {
@@ -439,6 +438,7 @@ static bool has_dropins(const struct lkg_adopt_node *look)
         return found;
 }
 
+/* What would act together with the written configuration, and what nobody would find again. */
 static void check_place(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *old,
                         const struct lkg_adopt_plan *plan)
 {

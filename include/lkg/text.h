@@ -171,6 +171,8 @@ bool lkg_span_cut(struct lkg_span span, char separator, struct lkg_span *ret_bef
  * Return: false: no part is left.
  */
 bool lkg_span_next(struct lkg_span *rest, char separator, struct lkg_span *ret_part);
+/** lkg_path_is_clean() - has a path, absolute or not, a name in each of its parts, and neither . nor ..? "/" has none. */
+bool lkg_path_is_clean(struct lkg_span path);
 /* lkg_quote() and lkg_piece() of a span, for a message: until the end of the block. */
 #define LKG_QUOTE(span) lkg_quote_span(span, (char[5 * 64 + 8]){ 0 })
 #define LKG_PIECE(span) lkg_piece(span, (char[LKG_PIECE_MAX]){ 0 })
@@ -243,6 +245,8 @@ static inline size_t lkg_utf8_encode(uint32_t c, char ret[static LKG_UTF8_MAX])
         return n;
 }
 
+/** lkg_utf8_ok() - is all of it UTF-8? */
+bool lkg_utf8_ok(const char *text, size_t size);
 /** lkg_utf8_length() - size of the character at @text (at least one of @n bytes); 0: not valid UTF-8. */
 static inline size_t lkg_utf8_length(const void *text, size_t n)
 {

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import threading
 import time
 
@@ -62,9 +63,9 @@ def endpoint():
 
 
 @contextlib.contextmanager
-def mounted(endpoint, component=None, manifests=None, **options):
+def mounted(endpoint, component=None, manifests=None, kubelet=None, **options):
     manifests = manifests or {"etcd.yaml": with_probe("etcd", "etcd:1", endpoint.port), "kube-apiserver.yaml": MANIFESTS["kube-apiserver.yaml"]}
-    with lib.Mount(tree=tree, manifests=manifests, components=[{"name": "kubelet"}, component or COMPONENT], **options) as mount:
+    with lib.Mount(tree=tree, manifests=manifests, components=[kubelet or {"name": "kubelet"}, component or COMPONENT], **options) as mount:
         yield mount
 
 
@@ -402,13 +403,13 @@ def with_runtime(runtime, duration="6s"):
     return {**COMPONENT, "runtimeEndpoint": f"unix://{runtime.path}", "trial": {**COMPONENT["trial"], "duration": duration}}
 
 
-def of_pod(name):
-    return f"{name}-{socket.gethostname().lower()}"
+def of_pod(name, node=None):
+    return f"{name}-{node or socket.gethostname().lower()}"
 
 
-def running(runtime, name, restarts, ip="", born=None):
+def running(runtime, name, restarts, ip="", born=None, node=None):
     born = born or time.time_ns() + 3600 * 10 ** 9
-    runtime.sandbox("s" + name, of_pod(name), born, ip=ip, uid=name)
+    runtime.sandbox("s" + name, of_pod(name, node), born, ip=ip, uid=name)
     runtime.container("c" + name, "s" + name, name, 1, born, restarts=str(restarts))
 
 
@@ -442,6 +443,24 @@ def test_a_pod_with_an_address_of_its_own(endpoint, runtime):
         runtime.container("c", "s", "web", 1, time.time_ns(), restarts="0")
         wait(mount, "web.yaml", "good")
         assert endpoint.requests
+
+
+def test_restarts_where_the_kubelet_has_another_name(endpoint, runtime, tmp_path):
+    exe, script = tmp_path / "kubelet", tmp_path / "script"
+    exe.write_bytes(lib.read_file("/bin/sh"))
+    exe.chmod(0o755)
+    kubelet = {"name": "kubelet", "match": {"unit": "", "exe": [str(exe)]}}
+    running(runtime, "etcd", CRASHES + 1, node="another")
+    with mounted(endpoint, with_runtime(runtime), kubelet=kubelet) as mount:
+        script.write_text(f"exec < {mount.path('kubelet.conf')}; echo opened; kill -STOP $$\n")
+        with subprocess.Popen([exe, script, "--hostname-override=another"], stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout.readline() == b"opened\n"
+                mount.wait_for(lambda: f"pid={process.pid}\n" in mount.status("process"), "it is known")
+                write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+                mount.wait_for(lambda: os.listdir(mount.path("bad/static-pods")), "a mark", component="static-pods")
+            finally:
+                process.kill()
 
 
 def test_without_a_runtime_an_address_is_not_known(endpoint, runtime):

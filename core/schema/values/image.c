@@ -19,7 +19,8 @@ static int image_name(const char *text, size_t size, char *reason)
                 return lkg_refuse(reason,
                                   "empty; want an image name, such as registry.example.com/team/app");
         /* If the first part can be a registry, it is one, even if it could be part of the path. */
-        if (!lkg_span_cut(all, '/', &first, &rest) || !lkg_text_matches(registry_pattern, first))
+        if (!lkg_span_cut(all, '/', &first, &rest) || first.size > NAME_MAX_SIZE ||
+            !lkg_text_matches(registry_pattern, first))
                 rest = all;
         if (rest.size > NAME_MAX_SIZE || !lkg_text_matches(path_pattern, rest))
                 return lkg_refuse(reason,
