@@ -4,6 +4,7 @@
 A conftest.py imports all of it.
 """
 import faulthandler
+import fcntl
 import os
 import pathlib
 import shutil
@@ -191,16 +192,18 @@ def shared(module_mounts):
 
 @pytest.fixture
 def journal():
-    """A journal socket, on a machine without a journal."""
+    """A journal socket, on a machine without a journal. Of tests that run side by side, one has it."""
     path = pathlib.Path("/run/systemd/journal/socket")
-    if path.exists():
-        pytest.skip("a journal runs here")
-    made = [folder for folder in (path.parent.parent, path.parent) if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.bind(str(path))
-        listening.settimeout(lib.TIMEOUT_S)
-        yield listening
-    path.unlink()
-    for folder in reversed(made):
-        folder.rmdir()
+    with open(__file__, encoding="utf-8") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if path.exists():
+            pytest.skip("a journal runs here")
+        made = [folder for folder in (path.parent.parent, path.parent) if not folder.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+            listening.bind(str(path))
+            listening.settimeout(lib.TIMEOUT_S)
+            yield listening
+        path.unlink()
+        for folder in reversed(made):
+            folder.rmdir()
