@@ -195,7 +195,10 @@ static void new_stack(struct lkg_component *c)
         if (c->base_is_fallback)
                 config.base = "";
         c->stack = lkg_stack_new(&config);
-        lkg_stack_set_unsettled(c->stack, lkg_is_unsettled, env->settled);
+        if (c->config->is_pods)
+                lkg_stack_set_unsettled(c->stack, lkg_pods_is_unsettled, c);
+        else
+                lkg_stack_set_unsettled(c->stack, lkg_is_unsettled, env->settled);
         lkg_stack_set_judge(c->stack, c->config->is_pods ? lkg_pods_judge : judge_candidate, c);
         lkg_stack_set_admission(c->stack, &admission);
 }
@@ -441,6 +444,7 @@ void lkg_component_keep(struct lkg_component *c, struct lkg_component *known)
 {
         SWAP(*c, *known);                    /* swap everything ... */
         swap_what_settings_decide(c, known); /* ... except this */
+        lkg_stack_inherit(c->stack, known->stack);
         lkg_stack_want_base(c->stack, lkg_component_wanted_base(c));
         c->due.guard = c->due.facts = true;
         c->due.fallback = true;

@@ -297,6 +297,25 @@ void lkg_pods_refresh(struct lkg_component *c)
         c->pods->judged_by = h;
 }
 
+const char *lkg_pods_directory(const struct lkg_candidate *kubelet, const char *mount_point,
+                               const char *source, int source_fd)
+{
+        const char *path = kubelet->state == LKG_CANDIDATE_VALID && kubelet->merged
+                                   ? lkg_map_get_string(kubelet->merged, "staticPodPath")
+                                   : NULL,
+                   *below;
+
+        if (!path)
+                return NULL;
+        below = mount_point ? lkg_path_below(path, mount_point) : NULL;
+        below = below ? below : lkg_path_below(path, source);
+        path = below ? below : path;
+        /* it becomes a rule of the file server, which compares names; and nobody has moved to what is not there */
+        return *path && lkg_path_is_clean(lkg_span(path, strlen(path))) && lkg_path_exists(source_fd, path)
+                       ? path
+                       : NULL;
+}
+
 /* ---- the pods that are served ---- */
 
 static void pod_deinit(struct lkg_pod *pod)
@@ -407,4 +426,19 @@ const struct lkg_value *lkg_pods_served(struct lkg_component *c)
 {
         lkg_pods_follow(c);
         return c->pods->texts;
+}
+
+/* Of a text that was served, or judged, the engine before has seen that it was complete. */
+bool lkg_pods_is_unsettled(const char *path, const char *sha256, void *userdata)
+{
+        struct lkg_component *c = userdata;
+        const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+        bool known = !sha256 || lkg_pods_mark(c, file, sha256) || !lkg_pods_served(c);
+
+        for (size_t i = 0; i < c->pods->n_items && !known; i++)
+                known = strcmp(c->pods->items[i].file, file) == 0 &&
+                        strcmp(c->pods->items[i].sha256, sha256) == 0;
+        if (!known)
+                lkg_settled_doubt(c->env->settled, path);
+        return lkg_is_unsettled(path, sha256, c->env->settled);
 }

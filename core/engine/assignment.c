@@ -235,11 +235,11 @@ static void rollout_halted(const struct lkg_config_source *source, const char *w
                 lkg_engine_event(userdata, c, true, "RolloutHalted", source, words);
 }
 
-static bool vouched_or_settled(const char *path, void *userdata)
+static bool vouched_or_settled(const char *path, const char *sha256, void *userdata)
 {
         struct lkg_engine *e = userdata;
 
-        return lkg_is_unsettled(path, &e->settled);
+        return lkg_is_unsettled(path, sha256, &e->settled);
 }
 
 void lkg_engine_new_places(struct lkg_engine *e)

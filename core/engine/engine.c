@@ -111,29 +111,6 @@ static bool update_watches(struct lkg_engine *e)
         return added;
 }
 
-/* What the kubelet's served layers name, if it exists; relative to the source directory, if it is in it. NULL = nothing. */
-static const char *named_by_kubelet(const struct lkg_engine *e)
-{
-        const struct lkg_component *kubelet = lkg_engine_kubelet(e);
-        const struct lkg_candidate *candidate = kubelet ? kubelet->candidate : NULL;
-        const char *path, *below = NULL;
-
-        path = candidate && candidate->state == LKG_CANDIDATE_VALID && candidate->merged &&
-                               lkg_component_verdict(kubelet) <= LKG_PUBLISH
-                       ? lkg_map_get_string(candidate->merged, "staticPodPath")
-                       : NULL;
-        if (!path || !*path)
-                return NULL;
-        if (e->paths.mount_point)
-                below = lkg_path_below(path, e->paths.mount_point);
-        below = below ? below : lkg_path_below(path, e->paths.source);
-        path = below ? below : path;
-        /* it becomes a rule of the file server, which compares names */
-        return lkg_path_is_clean(lkg_span(path, strlen(path))) && lkg_path_exists(e->options.source_fd, path)
-                       ? path
-                       : NULL; /* else nobody has moved there */
-}
-
 /*
  * Static pods are where the kubelet's layers say, unless that is configured. While these are refused, or no longer say so, they are
  * where they were. Return: have they moved?
@@ -141,9 +118,11 @@ static const char *named_by_kubelet(const struct lkg_engine *e)
 static bool follow_kubelet(struct lkg_engine *e)
 {
         const struct lkg_component *kubelet = lkg_engine_kubelet(e);
-        const char *dir = named_by_kubelet(e);
+        bool serves = kubelet && lkg_component_verdict(kubelet) <= LKG_PUBLISH, learned = false;
+        const char *dir = serves ? lkg_pods_directory(kubelet->candidate, e->paths.mount_point,
+                                                      e->paths.source, e->options.source_fd)
+                                 : NULL;
         struct lkg_component *c = NULL;
-        bool learned = false;
 
         for (size_t i = 0; i < e->n_components; i++)
                 if (e->components[i].pods)
@@ -154,7 +133,7 @@ static bool follow_kubelet(struct lkg_engine *e)
                 c->pods->release = kubelet->line.release;
                 learned = lkg_component_learn(c);
         }
-        if (!dir || !*dir || c->config->pods.source_set || strcmp(dir, c->config->file) == 0 ||
+        if (!dir || c->config->pods.source_set || strcmp(dir, c->config->file) == 0 ||
             !lkg_component_read_pods_from(c, dir))
                 return learned;
         if (*dir != '/')

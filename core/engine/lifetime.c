@@ -266,6 +266,20 @@ static void test_readers(void)
         }
 }
 
+/* Look at all layers, and a little later at what has just been written. */
+static void look_for_a_moment(struct lkg_engine *e)
+{
+        const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
+
+        for (unsigned i = 0; i < 6; i++) {
+                lkg_watch_touch(&e->watch, NULL);
+                lkg_engine_look(e);
+                if (!e->settled.recent)
+                        return;
+                (void)nanosleep(&moment, NULL);
+        }
+}
+
 int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
 {
         bool fresh = lkg_publisher_is_fresh(e->publisher), first = false;
@@ -273,15 +287,8 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         test_readers();
         lkg_engine_mark_findings(e);
         publish_before_looking(e);
-        lkg_engine_look(e);
-        /* No caller waits yet, so there is time to wait for files that are being written. */
-        for (unsigned i = 0; i < 5 && e->settled.recent; i++) {
-                const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
-
-                (void)nanosleep(&moment, NULL);
-                lkg_watch_touch(&e->watch, NULL);
-                lkg_engine_look(e);
-        }
+        e->settled.replaces = !fresh;
+        look_for_a_moment(e);
         e->settled.vouched_all = e->settled.recent; /* still being written: take it as it is */
         if (e->settled.recent) {
                 lkg_watch_touch(&e->watch, NULL);
@@ -396,10 +403,8 @@ void lkg_engine_reload(struct lkg_engine *e)
                 lkg_log_notice("%s", e->reports.reload.findings[i].text);
         lkg_report_deinit(&report);
         lkg_engine_mark_findings(e);
-        e->settled.new_stacks = r >= 0;
-        lkg_watch_touch(&e->watch, NULL);
-        lkg_engine_cycle(e, /* look= */ true);
-        e->settled.new_stacks = false;
+        look_for_a_moment(e); /* a component that is new has nothing else to show */
+        lkg_engine_cycle(e, /* look= */ false);
 }
 
 /* ---- steps of a start that a reload repeats ---- */

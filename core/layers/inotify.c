@@ -171,19 +171,18 @@ static size_t find_unsettled(const struct lkg_watch *w, const char *path)
         return i;
 }
 
-/* Return: false: the set is full, so the file counts as complete. */
-static bool unsettle(struct lkg_watch *w, const char *path, uint64_t now_ns)
+bool lkg_watch_unsettle(struct lkg_watch *w, const char *path, uint64_t at_ns)
 {
         size_t i = find_unsettled(w, path);
 
         if (i < w->n_unsettled) {
-                w->unsettled[i].since_ns = now_ns;
+                w->unsettled[i].since_ns = at_ns;
                 return true;
         }
         if (w->n_unsettled >= UNSETTLED_MAX)
                 return false;
         (void)lkg_need(LKG_GROW(w->unsettled, w->n_unsettled));
-        w->unsettled[w->n_unsettled++] = (struct lkg_unsettled){ lkg_copy(path), now_ns };
+        w->unsettled[w->n_unsettled++] = (struct lkg_unsettled){ lkg_copy(path), at_ns };
         return true;
 }
 
@@ -221,8 +220,8 @@ uint64_t lkg_watch_deadline(const struct lkg_watch *w)
         uint64_t first = UINT64_MAX;
 
         for (size_t i = 0; i < w->n_unsettled; i++)
-                if (w->unsettled[i].since_ns + LKG_UNSETTLED_NS < first)
-                        first = w->unsettled[i].since_ns + LKG_UNSETTLED_NS;
+                if (w->unsettled[i].since_ns + LKG_UNCLOSED_NS < first)
+                        first = w->unsettled[i].since_ns + LKG_UNCLOSED_NS;
         return first;
 }
 
@@ -231,7 +230,7 @@ bool lkg_watch_tick(struct lkg_watch *w, uint64_t now_ns)
         bool any = false;
 
         for (size_t i = 0; i < w->n_unsettled;) {
-                if (w->unsettled[i].since_ns + LKG_UNSETTLED_NS > now_ns) {
+                if (w->unsettled[i].since_ns + LKG_UNCLOSED_NS > now_ns) {
                         i++;
                         continue;
                 }
@@ -254,7 +253,7 @@ static bool created(struct lkg_watch *w, const char *path, uint64_t now_ns)
                 return true;
         if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
                 return true;
-        return !unsettle(w, path, now_ns);
+        return !lkg_watch_unsettle(w, path, now_ns);
 }
 
 /* Return: true: the entry may have changed. */
@@ -269,7 +268,7 @@ static bool on_name(struct lkg_watch *w, const char *path, const struct inotify_
         if (e->mask & IN_CREATE)
                 return created(w, path, now_ns);
         if (e->mask & IN_MODIFY)
-                return !unsettle(w, path, now_ns);
+                return !lkg_watch_unsettle(w, path, now_ns);
         return true; /* attributes: it may have become readable */
 }
 

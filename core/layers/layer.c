@@ -76,7 +76,7 @@ const char *lkg_layer_info_sha256(const struct lkg_layer_info *info)
         return info->layer->sha256;
 }
 
-static struct lkg_layer *layer_new(const struct lkg_place *place)
+struct lkg_layer *lkg_layer_new(const struct lkg_place *place)
 {
         struct lkg_layer *layer = lkg_must(calloc(1, sizeof(*layer)));
 
@@ -103,7 +103,7 @@ static struct lkg_where where_of(const struct lkg_layer *layer)
 static struct lkg_layer *unusable(const struct lkg_place *place, struct lkg_layer *cached, unsigned code,
                                   const char *text)
 {
-        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = layer_new(place);
+        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = lkg_layer_new(place);
         const struct lkg_where where = where_of(layer);
 
         lkg_report_add(&layer->report, LKG_ERROR, code, &where, "%s", text);
@@ -644,7 +644,7 @@ static bool read_layer(struct lkg_stack *stack, const struct lkg_place *place, i
                 *ret = lkg_layer_ref(cached);
                 return true;
         }
-        layer = layer_new(place);
+        layer = lkg_layer_new(place);
         layer->has_identity = true;
         layer->identity = identity;
         layer->other_names = has_other_names(fd, st);
@@ -766,7 +766,7 @@ struct lkg_layer *lkg_layer_from_memory(struct lkg_stack *stack, const struct lk
         if (cached && !cached->refused && strcmp(cached->sha256, sha256) == 0 &&
             strcmp(cached->file, remote->file) == 0)
                 return lkg_layer_ref(cached);
-        layer = layer_new(&place);
+        layer = lkg_layer_new(&place);
         layer->size = size;
         memcpy(layer->sha256, sha256, sizeof(sha256));
         free(layer->file);

@@ -62,6 +62,8 @@ struct lkg_place {
 /** lkg_layer_admit() - lkg_admit() for the content of a layer. */
 int lkg_layer_admit(const struct lkg_stack *stack, const struct lkg_layer *layer, char **ret_why);
 
+/** lkg_layer_new() - the file at @place, of which nothing has been read. */
+struct lkg_layer *lkg_layer_new(const struct lkg_place *place);
 /**
  * lkg_layer_load() - load the current layer at @place.
  * @cached: the earlier layer of this place, or NULL; returned again if the content is the same

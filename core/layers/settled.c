@@ -141,20 +141,32 @@ void lkg_settled_forget_old(struct lkg_settled *s)
 }
 
 /* Reads all queued events first: the writer may have started while the file was being read. */
-bool lkg_is_unsettled(const char *path, void *userdata)
+bool lkg_is_unsettled(const char *path, const char *sha256, void *userdata)
 {
         struct lkg_settled *s = userdata;
 
+        (void)sha256;
         if (lkg_watch_drain(s->watch, lkg_boottime_ns()))
                 s->look_again = true;
-        if (s->new_stacks)
-                return false;
         if (lkg_watch_unsettled(s->watch, path))
                 return true;
         if (!just_written(s, path))
                 return false;
         s->recent = true;
         return true;
+}
+
+/* Whether a writer has the file open cannot be asked, so it gets the time that it would have had. */
+void lkg_settled_doubt(struct lkg_settled *s, const char *path)
+{
+        uint64_t written, real = lkg_realtime_ns(), now = lkg_boottime_ns();
+        struct stat st;
+
+        if (!s->replaces || s->started || lkg_watch_unsettled(s->watch, path) || stat(path, &st) < 0)
+                return;
+        written = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
+        if (written <= real && real - written < LKG_UNCLOSED_NS && real - written < now)
+                (void)lkg_watch_unsettle(s->watch, path, now - (real - written));
 }
 
 /* When the list is full, inotify and a short delay must do. */

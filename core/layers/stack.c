@@ -68,6 +68,18 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
         return NULL;
 }
 
+void lkg_stack_inherit(struct lkg_stack *stack, struct lkg_stack *before)
+{
+        if (!before->sorted || strcmp(stack->config.dropin_dir, before->config.dropin_dir) != 0)
+                return;
+        for (size_t i = 0; i < before->found.layers.n; i++)
+                before->found.layers.items[i]->racy = true;
+        stack->found = before->found;
+        stack->sorted = before->sorted;
+        before->found = (struct lkg_found){ 0 };
+        before->sorted = NULL;
+}
+
 void lkg_stack_rest(struct lkg_stack *stack)
 {
         stack->last_fd = lkg_close(stack->last_fd);
@@ -179,11 +191,13 @@ bool lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, stru
          * read.
          */
         if (layer && layer != before && stack->unsettled &&
-            stack->unsettled(place->path, stack->unsettled_userdata)) {
+            stack->unsettled(place->path, layer->sha256, stack->unsettled_userdata)) {
                 lkg_layer_unref(layer);
-                layer = lkg_layer_ref(before);
-                if (before)
-                        before->racy = true; /* its identity is no longer that of the file: read it again */
+                /* A pod is gone only if its file is, so the file is known without its content. */
+                layer = before || place->role != LKG_LAYER_MANIFEST ? lkg_layer_ref(before)
+                                                                    : lkg_layer_new(place);
+                if (layer)
+                        layer->racy = true; /* its identity is not that of the file: read it again */
                 else
                         stack->complete = false; /* only a walk will find it */
         }
@@ -423,7 +437,7 @@ static void keep_missing(struct collect *c)
                 struct lkg_layer *layer = before->items[i];
 
                 if ((n && bsearch(&layer, c->found.layers.items, n, sizeof(layer), compare_paths)) ||
-                    !stack->unsettled(layer->path, stack->unsettled_userdata))
+                    !stack->unsettled(layer->path, NULL, stack->unsettled_userdata))
                         continue;
                 accept_layer(c, lkg_layer_ref(layer));
                 stack->complete = false;

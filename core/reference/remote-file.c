@@ -147,7 +147,7 @@ static enum lkg_places_says look(struct lkg_places *places, struct lkg_places_an
         r = lkg_read_file(fd, max_bytes, &text, &size, err);
         if (r == -ENOMEM) /* of the kernel */
                 return LKG_PLACES_UNCHANGED;
-        if (options->unsettled && options->unsettled(file->path, options->userdata))
+        if (options->unsettled && options->unsettled(file->path, NULL, options->userdata))
                 return LKG_PLACES_UNCHANGED; /* it will be checked again when it is complete */
         file->known = true;
         file->id = id;

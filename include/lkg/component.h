@@ -543,6 +543,14 @@ struct lkg_value *lkg_pods_set_of(struct lkg_value *texts);
 struct lkg_config_source lkg_pods_source(const char *file, const char *sha256);
 /** lkg_pods_mark() - the mark of this text of @file, or of all its texts; NULL = it is not marked. */
 const struct lkg_bad *lkg_pods_mark(const struct lkg_component *c, const char *file, const char *sha256);
+/**
+ * lkg_pods_directory() - where the layers of a kubelet say that its static pods are, if that exists; relative to the source directory,
+ * if it is in it or below @mount_point (NULL = none). Borrowed from @kubelet; NULL = nowhere.
+ */
+const char *lkg_pods_directory(const struct lkg_candidate *kubelet, const char *mount_point,
+                               const char *source, int source_fd);
+/** lkg_pods_is_unsettled() - lkg_unsettled_fn of the manifests; @userdata is the component. */
+bool lkg_pods_is_unsettled(const char *path, const char *sha256, void *userdata);
 /** lkg_pods_served() - the texts of c->active, borrowed; NULL = nothing is served. */
 const struct lkg_value *lkg_pods_served(struct lkg_component *c);
 /** lkg_pods_good() - the texts of the last good set, borrowed; NULL = there is none. */

@@ -157,6 +157,11 @@ struct lkg_stack;
 struct lkg_stack *lkg_stack_new(const struct lkg_stack_config *config);
 struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
 /**
+ * lkg_stack_inherit() - take over what @before, a stack of other settings, has read: it counts until the first look, and after that
+ * instead of a file that is being written. Every file is read again.
+ */
+void lkg_stack_inherit(struct lkg_stack *stack, struct lkg_stack *before);
+/**
  * lkg_stack_rest() - close the layer file that was read last.
  *
  * It is open until then, because somebody may be waiting for what was read: the first close() of a file that was truncated and
@@ -271,13 +276,14 @@ void lkg_way_deinit(struct lkg_way *way);
 
 /**
  * lkg_unsettled_fn - is this file being written?
- * @path: a directory as lkg_stack_watches() names it, "/", the entry's name (raw bytes)
+ * @path:   a directory as lkg_stack_watches() names it, "/", the entry's name (raw bytes)
+ * @sha256: of what was read; NULL = the file is gone, or it does not matter
  *
  * Called after a changed file was read. If the file is unsettled, its new content is dropped and the
  * previous document is used (a new file is treated as absent). So a half-written drop-in is never published
  * because of another layer's change. Rule: docs/specification.md 2.5.
  */
-typedef bool lkg_unsettled_fn(const char *path, void *userdata);
+typedef bool lkg_unsettled_fn(const char *path, const char *sha256, void *userdata);
 void lkg_stack_set_unsettled(struct lkg_stack *stack, lkg_unsettled_fn *fn, void *userdata);
 
 /* Counters of all refreshes so far; for tests and metrics. */
@@ -300,14 +306,16 @@ bool lkg_is_kubeconfig(const struct lkg_value *doc);
  *
  * A file is *unsettled* from its creation or a write until its writer closes it (or it is renamed, removed,
  * or the file server reports that a caller's close waits for it); the stacks keep using its previous
- * content. If a writer does not close it, its content counts after two seconds without a further write. Hard
+ * content. If a writer does not close it, its content counts after LKG_UNCLOSED_NS without a further write. Hard
  * links, symlinks and directories are complete at once.
  *
  * If inotify does not see everything (network and user-space file systems, the kernel's limit of watches),
  * the caller polls. One thread.
  */
 
-#define LKG_UNSETTLED_NS (2 * LKG_NSEC_PER_SEC)
+#define LKG_UNCLOSED_NS \
+        (30 * LKG_NSEC_PER_SEC) /* half a document may be valid: a writer that pauses is waited for */
+#define LKG_UNSETTLED_NS (2 * LKG_NSEC_PER_SEC) /* of what nobody is known to write */
 #define LKG_POLL_NS      (2 * LKG_NSEC_PER_SEC)
 
 /* What may have changed since the last query: paths, or simply anything. */
@@ -364,6 +372,8 @@ void lkg_touched_deinit(struct lkg_touched *touched);
 /** lkg_watch_settle() - the file at @path (absolute, or relative to the source directory) is complete. */
 void lkg_watch_settle(struct lkg_watch *watch, const char *path);
 
+/** lkg_watch_unsettle() - the file at @path was written at @at_ns, and may be open. Return: false: there are too many such files. */
+bool lkg_watch_unsettle(struct lkg_watch *watch, const char *path, uint64_t at_ns);
 /** lkg_watch_unsettled() - is the file being written, as far as its writers can be seen? */
 bool lkg_watch_unsettled(const struct lkg_watch *watch, const char *path);
 
@@ -399,8 +409,8 @@ struct lkg_settled {
         char *vouched[LKG_MESSAGES_AT_ONCE]; /* paths that their writers have reported as complete */
         size_t n_vouched;
         bool vouched_all; /* an operator asked for a look now */
-        bool new_stacks;  /* they have no earlier content to fall back on, so every file counts as it is */
         bool started;     /* there were earlier looks; before that, there are only timestamps */
+        bool replaces; /* another engine ran until a moment ago: it may have seen writers that we do not know */
         uint64_t lost_ns; /* when a file server went away; 0 = never */
         struct lkg_stability_sample samples[64];
         size_t n_samples;
@@ -409,7 +419,12 @@ struct lkg_settled {
 };
 
 /** lkg_is_unsettled() - lkg_unsettled_fn; @userdata is the struct lkg_settled. Notes `recent` and `look_again`. */
-bool lkg_is_unsettled(const char *path, void *userdata);
+bool lkg_is_unsettled(const char *path, const char *sha256, void *userdata);
+/**
+ * lkg_settled_doubt() - a new engine does not know the content of @path: if it is young, its writer may have it open, whom the engine
+ * before has seen. Only for what can wait meanwhile.
+ */
+void lkg_settled_doubt(struct lkg_settled *settled, const char *path);
 /**
  * lkg_settled_vouch() - the writer of @path (as the stacks name it, or relative to the source directory)
  * reports that the file is complete.

@@ -372,7 +372,7 @@ def test_a_reader_does_not_say_that_a_file_is_complete(mount, call):
             written = time.monotonic()
             assert nobody.error(sync_as_reader, path, call) == 0
             generation = mount.generation()
-            # a file that has not been written to for two seconds counts as complete
-            assert generation == before or time.monotonic() - written > 1.5
+            # a file that has not been written to for 30 s counts as complete
+            assert generation == before or time.monotonic() - written > 29
         os.fsync(file.fileno())
         assert mount.generation() > before and "\nmaxPods: 150\n" in mount.document()

@@ -97,6 +97,39 @@ def test_a_change_is_served_when_close_returns(pods):
     assert "new.yaml" not in served(pods)
 
 
+def kill_engine(mount):
+    before = mount.child("lkgfs-engine")
+    os.kill(before, signal.SIGKILL)
+    mount.wait_for(lambda: mount.child("lkgfs-engine") != before, "another engine")
+    mount.command("sync", "now", "kubelet")
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["through the view", "behind it"])
+@pytest.mark.parametrize("moment", ["two seconds", "reload", "engine"])
+def test_half_a_pod_is_not_served(pods, moment, behind):
+    """What a writer has written before it pauses is a valid Pod, of another pod's name or image even."""
+    before = pods.generation("static-pods")
+    place = pods.behind if behind else pods.path
+    with open(place("manifests/etcd.yaml"), "w", encoding="utf-8") as old, \
+            open(place("manifests/new.yaml"), "w", encoding="utf-8") as new:
+        for file, name in ((old, "etcd"), (new, "new")):
+            file.write(pod(name, "etcd:2"))
+            file.flush()
+        if moment == "two seconds":
+            pods.write("kubelet.conf.d/50-empty.conf", "")
+            pods.wait_for(lambda: "50-empty.conf" in pods.status("findings"), "the file that is empty counts by now")
+        elif moment == "reload":
+            pods.reload()
+        else:
+            kill_engine(pods)
+        pods.command("sync", "now", "static-pods")
+        assert served(pods) == MANIFESTS and pods.generation("static-pods") == before
+        for file in (old, new):
+            file.write("    args: [--whole]\n")
+    whole = {name: pod(name[:-5], "etcd:2", "    args: [--whole]\n") for name in ("etcd.yaml", "new.yaml")}
+    pods.wait_for(lambda: served(pods) == {**MANIFESTS, **whole}, "they are closed", component="static-pods")
+
+
 def save_as_vi_does(path, text):
     os.rename(path, path + "~")
     lib.write_file(path, text, 0o600)

@@ -80,7 +80,7 @@ TEST_WITH(test_file_is_unsettled_until_it_is_closed, setup, teardown)
         assert_true(unsettled(p, "d/a.conf"));
         assert_int_equal(write(fd, "x", 1), 1);
         assert_false(lkg_watch_drain(&p->watch, T0 + 5));
-        assert_true(lkg_watch_deadline(&p->watch) == T0 + 5 + LKG_UNSETTLED_NS);
+        assert_true(lkg_watch_deadline(&p->watch) == T0 + 5 + LKG_UNCLOSED_NS);
         lkg_close(fd);
         assert_true(lkg_watch_drain(&p->watch, T0 + 6));
         assert_false(unsettled(p, "d/a.conf"));
@@ -93,9 +93,9 @@ TEST_WITH(test_silent_writer_is_believed, setup, teardown)
         int fd = create(p, "d/a.conf");
 
         assert_false(lkg_watch_drain(&p->watch, T0));
-        assert_false(lkg_watch_tick(&p->watch, T0 + LKG_UNSETTLED_NS - 1));
+        assert_false(lkg_watch_tick(&p->watch, T0 + LKG_UNCLOSED_NS - 1));
         assert_true(unsettled(p, "d/a.conf"));
-        assert_true(lkg_watch_tick(&p->watch, T0 + LKG_UNSETTLED_NS));
+        assert_true(lkg_watch_tick(&p->watch, T0 + LKG_UNCLOSED_NS));
         assert_false(unsettled(p, "d/a.conf"));
         lkg_close(fd);
 }

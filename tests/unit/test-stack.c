@@ -55,8 +55,9 @@ static uint64_t late_clock(void)
         return lkg_realtime_ns() + 3600 * LKG_NSEC_PER_SEC;
 }
 
-static bool is_unsettled(const char *path, void *userdata)
+static bool is_unsettled(const char *path, const char *sha256, void *userdata)
 {
+        (void)sha256;
         (void)userdata;
         return unsettled && strcmp(path, at(unsettled)) == 0;
 }
