@@ -88,6 +88,19 @@ static void add_headers(struct question *q, const struct lkg_value *probe)
         }
 }
 
+/* Go's URL escapes in a path what may not be in one, and so does a kubelet. */
+static char *escaped(const char *path)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        for (; *path; path++)
+                if (*path <= ' ' || *path >= 0x7f || strchr("\"<>\\^`{|}", *path))
+                        lkg_buf_printf(&buf, "%%%02X", (unsigned char)*path);
+                else
+                        lkg_buf_append(&buf, path, 1);
+        return lkg_buf_steal(&buf, NULL);
+}
+
 /* Return: the URL of what @probe asks; NULL: it executes a program, or it cannot be asked. */
 static char *url_of(const struct lkg_value *container, const struct lkg_value *probe, const char *ip)
 {
@@ -95,7 +108,8 @@ static char *url_of(const struct lkg_value *container, const struct lkg_value *p
                                                 { "tcpSocket", "tcp" },
                                                 { "grpc", "grpc" } };
         const struct lkg_value *handler = NULL;
-        const char *scheme = "", *host, *port, *path;
+        const char *scheme = "", *host, *port;
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
         bool six;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds) && !handler; i++) {
@@ -108,7 +122,7 @@ static char *url_of(const struct lkg_value *container, const struct lkg_value *p
                 return NULL;
         if (strcmp(scheme, "http") == 0 && strcasecmp(text_in(handler, "scheme", ""), "HTTPS") == 0)
                 scheme = "https";
-        path = text_in(handler, strcmp(scheme, "grpc") == 0 ? "service" : "path", "");
+        path = escaped(text_in(handler, strcmp(scheme, "grpc") == 0 ? "service" : "path", ""));
         six = strchr(host, ':') != NULL;
         return lkg_format("%s://%s%s%s:%s%s%s", scheme, six ? "[" : "", host, six ? "]" : "", port,
                           strcmp(scheme, "tcp") == 0 || *path == '/' ? "" : "/", path);

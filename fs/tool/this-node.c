@@ -13,6 +13,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <lkg/component.h>
 #include <lkg/messages.h>
 
 #define SOURCE_DEFAULT "/etc/kubernetes"
@@ -156,11 +157,38 @@ int lkg_tool_node_read(const struct lkg_tool *tool, struct lkg_tool_node **ret)
                      : choose_source(tool, node);
 }
 
+/* As the engine does. */
+static int find_manifests(const struct lkg_tool *tool, const struct lkg_tool_node *node)
+{
+        struct lkg_config_component *components = node->config->components, *pods = NULL;
+        size_t n = node->config->n_components;
+        struct lkg_tool_sources *judged;
+        const char *dir;
+
+        for (size_t i = 0; i < n; i++)
+                if (components[i].is_pods && !components[i].pods.source_set)
+                        pods = &components[i];
+        for (size_t i = 0; i < n && pods; i++) {
+                if (components[i].is_pods)
+                        continue;
+                if (lkg_tool_node_judge(tool, node, &components[i], &judged) != LKG_TOOL_OK)
+                        return LKG_TOOL_FAILED;
+                dir = lkg_pods_directory(judged->candidate, NULL, node->source_path, node->source_fd);
+                if (dir) {
+                        free(pods->dropin_dir);
+                        pods->dropin_dir = lkg_copy(dir);
+                }
+        }
+        return LKG_TOOL_OK;
+}
+
 int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node **ret)
 {
         int status = lkg_tool_node_read(tool, ret);
 
-        return status == LKG_TOOL_OK ? open_directories(tool, *ret) : status;
+        if (status == LKG_TOOL_OK)
+                status = open_directories(tool, *ret);
+        return status == LKG_TOOL_OK ? find_manifests(tool, *ret) : status;
 }
 
 int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,

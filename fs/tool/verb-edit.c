@@ -87,11 +87,17 @@ static void make_directory(struct edit *edit)
 static int read_dropin(struct edit *edit)
 {
         LKG_CLEANUP(lkg_closep)
-        int fd = openat(edit->dropins_fd, edit->name, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        int fd = openat(edit->dropins_fd, edit->name,
+                        O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
         int r;
 
         if (fd < 0 && errno == ENOENT)
                 return LKG_TOOL_OK;
+        if (fd < 0 && errno == ELOOP)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED,
+                                     "'%s/%s' is a symbolic link, which saving would replace; edit what it "
+                                     "leads to",
+                                     edit->dropins, edit->name);
         r = fd < 0 || fstat(fd, &edit->st) < 0 ? -errno : 0;
         if (r == 0 && !S_ISREG(edit->st.st_mode))
                 return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "'%s/%s' is not a regular file",
@@ -104,9 +110,74 @@ static int read_dropin(struct edit *edit)
         return LKG_TOOL_OK;
 }
 
+/* A drop-in is never of static pods, and a manifest is of nothing else, so --component is needed only where several would do. */
+static const struct lkg_config_component *component_of(const struct edit *edit,
+                                                       const struct lkg_tool_node *node, bool pods)
+{
+        const struct lkg_config *config = node->config;
+        const struct lkg_config_component *found = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < config->n_components; i++)
+                if (config->components[i].is_pods == pods) {
+                        found = &config->components[i];
+                        n++;
+                }
+        return n == 1 && !edit->tool->options.component ? found : lkg_tool_node_component(edit->tool, node);
+}
+
+/* Return: the exit status of @ask, which runs in a child: it leaves the mount namespace to look below the view. */
+static int ask_child(const struct edit *edit, int (*ask)(const struct edit *edit, int fd), int fd)
+{
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0)
+                _exit(ask(edit, fd));
+        if (pid < 0 || waitpid(pid, &status, 0) < 0)
+                fail(edit, "judge", -errno);
+        if (!WIFEXITED(status))
+                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "judging was ended by a signal");
+        return WEXITSTATUS(status);
+}
+
+static int say_directory(const struct edit *edit, int fd)
+{
+        struct lkg_tool_node *node;
+        int status = lkg_tool_node_open(edit->tool, &node);
+        const char *path;
+
+        if (status != LKG_TOOL_OK)
+                return status;
+        path = component_of(edit, node, edit->component->is_pods)->dropin_dir;
+        return lkg_write_all(fd, path, strlen(path)) < 0 ? LKG_TOOL_FAILED : LKG_TOOL_OK;
+}
+
+/* Of manifests it is where the kubelet's layers say, which are below the view. */
+static const char *dropin_directory(const struct edit *edit)
+{
+        int status, fds[2] = { -EBADF, -EBADF };
+        size_t size;
+        char *path;
+
+        if (!edit->component->is_pods || edit->component->pods.source_set)
+                return edit->component->dropin_dir;
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                fail(edit, "pipe", -errno);
+        status = ask_child(edit, say_directory, fds[1]); /* a path fits into the pipe */
+        lkg_close(fds[1]);
+        if (status != LKG_TOOL_OK)
+                exit(status);
+        status = lkg_tool_read(fds[0], PATH_MAX, &path, &size);
+        lkg_close(fds[0]);
+        if (status < 0)
+                fail(edit, "the directory of the manifests", status);
+        return path;
+}
+
 static void open_dropins(struct edit *edit)
 {
-        const char *path = edit->component->dropin_dir;
+        const char *path = dropin_directory(edit);
 
         if (!*path)
                 lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s has no drop-in directory",
@@ -133,22 +204,6 @@ static const char *manifest_name(const struct edit *edit, const char *name)
         if (!edit->tool->options.component)
                 return NULL;
         return strchr(name, '.') ? name : lkg_tool_format("%s.yaml", name);
-}
-
-/* A drop-in is never of static pods, and a manifest is of nothing else, so --component is needed only where several would do. */
-static const struct lkg_config_component *component_of(const struct edit *edit,
-                                                       const struct lkg_tool_node *node, bool pods)
-{
-        const struct lkg_config *config = node->config;
-        const struct lkg_config_component *found = NULL;
-        size_t n = 0;
-
-        for (size_t i = 0; i < config->n_components; i++)
-                if (config->components[i].is_pods == pods) {
-                        found = &config->components[i];
-                        n++;
-                }
-        return n == 1 && !edit->tool->options.component ? found : lkg_tool_node_component(edit->tool, node);
 }
 
 /* What is edited. */
@@ -208,10 +263,10 @@ static void run_editor(const struct edit *edit)
  * The edited file over the drop-in directory. Both are opened here: overlayfs wants them in this mount namespace. Magic links need
  * no escapes in the options.
  */
-static void cover_dropins(const struct edit *edit, const struct lkg_tool_node *node)
+static void cover_dropins(const struct edit *edit, const struct lkg_tool_node *node, const char *path)
 {
         LKG_CLEANUP(lkg_closep)
-        int lower = openat(node->source_fd, edit->component->dropin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int lower = openat(node->source_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         LKG_CLEANUP(lkg_closep) int upper = open(edit->judged, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         char options[96], target[32];
 
@@ -246,8 +301,20 @@ static const char *text_of(const struct edit *edit, const struct lkg_candidate *
         return text ? lkg_value_text(text, NULL) : edit->exists ? edit->before : "";
 }
 
+/* Of a comment a kubelet sees nothing. */
+static bool is_same_pod(const struct edit *edit, const struct lkg_candidate *before,
+                        const struct lkg_candidate *after)
+{
+        const struct lkg_value *old;
+
+        if (!edit->component->is_pods)
+                return false;
+        old = lkg_map_get(before->doc, edit->name);
+        return old && lkg_value_equal(old, lkg_map_get(after->doc, edit->name));
+}
+
 /* Shows what changes in the merged document, or in the manifest. Return: one of JUDGED_...; an exit status after a message. */
-static int judge_in_child(const struct edit *edit)
+static int judge_in_child(const struct edit *edit, int fd)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
         const char *diff;
@@ -256,13 +323,14 @@ static int judge_in_child(const struct edit *edit)
         struct lkg_tool_node *node;
         int status = lkg_tool_node_open(edit->tool, &node);
 
+        (void)fd;
         if (status != LKG_TOOL_OK)
                 return status;
         component = component_of(edit, node, edit->component->is_pods);
         status = lkg_tool_node_judge(edit->tool, node, component, &before);
         if (status != LKG_TOOL_OK)
                 return status;
-        cover_dropins(edit, node);
+        cover_dropins(edit, node, component->dropin_dir);
         status = lkg_tool_node_judge(edit->tool, node, component, &after);
         if (status != LKG_TOOL_OK)
                 return status;
@@ -275,7 +343,8 @@ static int judge_in_child(const struct edit *edit)
                              text_of(edit, after->candidate));
         lkg_tool_put_diff(edit->tool, diff, &shown);
         (void)lkg_tool_print(&shown, LKG_TOOL_OK);
-        return *diff ? JUDGED_CHANGED : JUDGED_SAME;
+        return *diff && !is_same_pod(edit, before->candidate, after->candidate) ? JUDGED_CHANGED
+                                                                                : JUDGED_SAME;
 }
 
 /* Return: JUDGED_.... What cannot be judged ends the verb, after a message. */
@@ -283,20 +352,13 @@ static int judge(const struct edit *edit, const char *data, size_t size)
 {
         struct lkg_error err = { 0 };
         int status;
-        pid_t pid;
 
         if (lkg_write_file_atomic(edit->judged_fd, edit->name, data, size, 0600, false, &err) < 0)
                 lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
-        pid = fork();
-        if (pid == 0)
-                _exit(judge_in_child(edit));
-        if (pid < 0 || waitpid(pid, &status, 0) < 0)
-                fail(edit, "judge", -errno);
-        if (!WIFEXITED(status))
-                lkg_tool_end(edit->tool, LKG_TOOL_FAILED, "judging was ended by a signal");
-        if (WEXITSTATUS(status) < JUDGED_SAME)
-                exit(WEXITSTATUS(status));
-        return WEXITSTATUS(status);
+        status = ask_child(edit, judge_in_child, -EBADF);
+        if (status < JUDGED_SAME)
+                exit(status);
+        return status;
 }
 
 /* ---- saving ---- */
@@ -482,8 +544,10 @@ static char decide(const struct edit *edit, int judged)
                 return ask("It would be refused. (e)dit again, (s)ave anyway, (q)uit without saving?",
                            "esq");
         if (edit->component->is_pods) {
-                (void)puts("The kubelet starts the pod anew with it; if it fails its trial, the last good "
-                           "manifest is served again.");
+                (void)puts(judged == JUDGED_SAME
+                                   ? "The pod does not change, so the kubelet does not restart it."
+                                   : "The kubelet starts the pod anew with it; if it fails its trial, the "
+                                     "last good manifest is served again.");
                 return ask("(s)ave, (e)dit again, (q)uit without saving?", "seq");
         }
         if (judged == JUDGED_SAME)

@@ -198,6 +198,32 @@ def test_a_manifest_is_saved_and_its_verdict_waited_for(pods, edit_pod, endpoint
     assert sorted(os.listdir(pods.path("manifests"))) == ["etcd.yaml", "kube-apiserver.yaml"], "nothing is left beside it"
 
 
+def test_a_comment_restarts_nothing(pods, edit_pod):
+    code, out, _ = edit_pod("s\n", "# why\n" + pods.read("manifests/etcd.yaml").decode(), words=("etcd",))
+    assert code == 0 and "The pod does not change" in out and "starts the pod anew" not in out
+
+
+def test_manifests_are_where_the_kubelet_looks_for_them(pods, edit_pod):
+    os.mkdir(pods.path("pods.d"))
+    pods.write("pods.d/other.yaml", static.pod("other"), 0o600)
+    pods.drop("50-pods.conf", f"staticPodPath: {pods.mountpoint}/pods.d\n")
+    pods.wait_for(lambda: set(static.served(pods)) == {"other.yaml"}, "the other directory", component="static-pods")
+    code, _, err = edit_pod("s\n", static.pod("etcd", "etcd:2"), words=("etcd",))
+    assert code == USAGE and "a manifest of a static pod" in err
+    code, _, err = edit_pod("s\n", static.pod("other", "etcd:2"), words=("other",))
+    assert code == 0, err
+    assert static.served(pods) == {"other.yaml": static.pod("other", "etcd:2")}
+    checked = pods.tool("check", "--node-config", pods.config_path, "-c", "static-pods")
+    assert checked.returncode == 0 and b"1 manifest" in checked.stdout + checked.stderr
+
+
+def test_a_link_is_not_replaced(pods, edit_pod):
+    os.rename(pods.path("manifests/etcd.yaml"), pods.path("manifests/.etcd"))
+    os.symlink(".etcd", pods.path("manifests/etcd.yaml"))
+    code, _, err = edit_pod("s\n", static.pod("etcd", "etcd:2"), words=("etcd",))
+    assert code == FAILED and "is a symbolic link" in err and os.path.islink(pods.path("manifests/etcd.yaml"))
+
+
 def test_a_manifest_that_goes_back_says_why(pods, edit_pod, endpoint):
     before = static.served(pods)
     endpoint.status = 500

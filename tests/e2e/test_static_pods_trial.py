@@ -90,7 +90,8 @@ def test_the_first_set_is_good(endpoint):
 
 def test_what_answers_well_is_the_last_known_good(endpoint):
     with mounted(endpoint) as mount:
-        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        probe = f"{{httpGet: {{host: 127.0.0.1, port: {endpoint.port}, path: '/live zé?full=1%20x'}}, periodSeconds: 1}}"
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port, probe))
         assert states(mount)["etcd.yaml"] == "on trial"
         assert "True 1 on trial: 2 static pods are served" in mount.status("condition", "static-pods")
         assert 'lkgfs_trial_running{component="static-pods"} 1\n' in mount.status("metrics.prom", "static-pods")
@@ -98,7 +99,7 @@ def test_what_answers_well_is_the_last_known_good(endpoint):
         assert "etcd:1" in mount.read("lkg/static-pods/etcd.yaml").decode()
         wait(mount, "etcd.yaml", "good")
         assert "etcd:2" in mount.read("lkg/static-pods/etcd.yaml").decode()
-        assert endpoint.requests[-1][0] == "/livez"
+        assert endpoint.requests[-1][0] == "/live%20z%C3%A9?full=1%20x", "as Go's URL escapes it"
         assert mount.condition("static-pods")[0] == "True"
 
 
