@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import lkgfs_testlib as lib
+from lkgfs_picture import picture
 
 FOLDER = lib.REPOSITORY / "contrib/prometheus"
 RULES = yaml.safe_load((FOLDER / "lkgfs.rules.yaml").read_text())
@@ -220,6 +221,10 @@ def test_the_quick_start_shows_what_it_says(tmp_path):
     assert re.search(r"rollback\n\$ grep maxPods kubelet.conf\nmaxPods: 80\n\$ echo off.*\n.*\nmaxPods: 60\n", text)
     assert "clusterDomain: cluster.lcoal\n" * 3 + "clusterDomain: cluster.local\n" in text
     assert re.search(r"^reads: [1-9]\d*, failed: 0$", text, re.M)
+    drawn, kept = picture(text), lib.REPOSITORY / "docs/quickstart.svg"
+    if "LKG_ROWS_WRITE" in os.environ:
+        kept.write_text(drawn)
+    assert kept.read_text() == drawn, "LKG_ROWS_WRITE=1 draws it again"
 
 
 # ---- the bench ----
