@@ -452,12 +452,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "behind the mount are." },
         { 4026, LKG_WARNING, "static pods are read elsewhere",
           "Take --pod-manifest-path out of the unit of the kubelet, and let its configuration name the "
-          "directory; or mount the view over its source directory.",
-          "lkgfs serves static pods, and the command line of the kubelet names another directory for them; "
-          "or "
-          "the view is elsewhere than its source directory, so there would be none when lkgfs is stopped, "
-          "and "
-          "the kubelet is not told to read them. What is served is not what runs." },
+          "directory, with every manifest that is served; or mount the view over its source directory.",
+          "lkgfs serves static pods, and the command line of the kubelet, or its configuration from its "
+          "next "
+          "start on, names another directory for them; or the view is elsewhere than its source directory, "
+          "so "
+          "there would be none when lkgfs is stopped, and the kubelet is not told to read them. What is "
+          "served "
+          "is not what runs. A directory that has all manifests that are served takes over at once." },
         { 5001, LKG_ERROR, "wrong type",
           "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows it.",
           "A field has a value of another type than it needs, for example text for a number. The component "

@@ -278,6 +278,12 @@ void lkg_component_check_facts(struct lkg_component *c)
                         "the view is not mounted over %s, so no kubelet would find static pods when lkgfs "
                         "is stopped; none is told to read %s/%s",
                         c->env->source_path, c->env->mount_point, c->config->file);
+        if (c->pods && c->pods->elsewhere)
+                lkg_report_add(
+                        &c->findings.facts, LKG_WARNING, 4026, NULL,
+                        "staticPodPath of the kubelet's layers names another directory, and there is no %s, "
+                        "which is served; manifests are read from %s until each is there, or gone here",
+                        c->pods->elsewhere, c->config->dropin_dir);
         /* in other programs, flags have other meanings */
         if (!c->facts || !c->candidate || !c->candidate->schema)
                 return;

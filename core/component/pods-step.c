@@ -35,6 +35,17 @@ static uint64_t settled_at(const struct lkg_component *c)
         return lkg_after(c->pods->since_ns, c->config->pods.settle_ns);
 }
 
+/* What has failed may come back: what it goes back to is kept as long as it is marked. */
+static bool has_mark(const struct lkg_component *c, const char *file)
+{
+        const struct lkg_bad_list *bad = &c->dynamic->bad;
+
+        for (size_t i = 0; i < bad->n_items; i++)
+                if (strcmp(bad->items[i].source.uid, file) == 0)
+                        return true;
+        return false;
+}
+
 /* The set of those that are good, with the earlier documents of the others. NULL: that is what is stored. */
 static struct lkg_value *make_good(const struct lkg_component *c, uint64_t now_ns)
 {
@@ -51,7 +62,8 @@ static struct lkg_value *make_good(const struct lkg_component *c, uint64_t now_n
         }
         for (struct lkg_member m = { 0 }; good && lkg_value_next(good, &m);)
                 if (!lkg_pods_text(c->pods->texts, m.key.data) &&
-                    (now_ns < settled_at(c) || lkg_pods_layer(c->candidate, m.key.data)))
+                    (now_ns < settled_at(c) || lkg_pods_layer(c->candidate, m.key.data) ||
+                     has_mark(c, m.key.data)))
                         (void)lkg_map_set(texts, m.key.data, m.key.size, lkg_value_ref(m.value));
         if (good && lkg_value_equal(texts, good))
                 texts = lkg_value_unref(texts);
@@ -242,7 +254,8 @@ void lkg_pods_step(struct lkg_component *c, uint64_t now_ns, bool publishing, lk
                 struct lkg_pod *pod = &pods->items[i];
 
                 if (held)
-                        pod->trial = (struct lkg_pod_trial){ 0 };
+                        pod->trial = (struct lkg_pod_trial){ .state = pod->facts.is_good ? LKG_POD_GOOD
+                                                                                         : LKG_POD_UNTRIED };
                 else
                         pod->trial = lkg_pod_follow(pod->trial, &pod->facts, &rules, now_ns);
         }

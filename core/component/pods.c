@@ -54,8 +54,13 @@ struct lkg_config_source lkg_pods_source(const char *file, const char *sha256)
 static const struct lkg_bad *mark_of(const struct lkg_bad_list *bad, const char *file, const char *sha256)
 {
         const struct lkg_config_source source = lkg_pods_source(file, sha256);
+        const struct lkg_bad *mark = bad ? lkg_bad_find(bad, &source) : NULL;
 
-        return bad ? lkg_bad_find(bad, &source) : NULL;
+        for (size_t i = 0; bad && !mark && i < bad->n_items;
+             i++) /* the same text is no better under another name */
+                if (strcmp(bad->items[i].source.sha256, sha256) == 0)
+                        mark = &bad->items[i];
+        return mark;
 }
 
 const struct lkg_bad *lkg_pods_mark(const struct lkg_component *c, const char *file, const char *sha256)
@@ -212,6 +217,7 @@ static void choose(struct set_making *m, const struct lkg_layer_info *info)
                                *served = lkg_pods_text(m->by->served, info->name);
         const struct lkg_bad *mark;
         const char *data;
+        char sha256[LKG_SHA256_HEX];
         size_t size;
 
         if (!is_fit(m, info)) {
@@ -221,6 +227,11 @@ static void choose(struct set_making *m, const struct lkg_layer_info *info)
                 return;
         }
         mark = mark_of(m->by->bad, info->name, lkg_layer_info_sha256(info));
+        if (mark && good) {
+                digest(good, sha256);
+                if (strcmp(sha256, lkg_layer_info_sha256(info)) == 0)
+                        good = NULL; /* it is the one that is marked */
+        }
         if (mark)
                 say_bad(m, info, mark, good != NULL);
         if (mark && good) {
@@ -316,6 +327,24 @@ const char *lkg_pods_directory(const struct lkg_candidate *kubelet, const char *
                        : NULL;
 }
 
+/* A kubelet that runs reads the view's directory, and would end the pods at once that the other one does not have. */
+bool lkg_pods_stay(struct lkg_component *c, const char *dir)
+{
+        LKG_CLEANUP(lkg_freep) char *elsewhere = LKG_STEAL(c->pods->elsewhere);
+        const struct lkg_value *texts = lkg_pods_served(c);
+        bool moves = c->pods->is_placed && dir && strcmp(dir, c->config->dropin_dir) != 0;
+
+        c->pods->is_placed = true;
+        for (struct lkg_member m = { 0 }; moves && texts && lkg_value_next(texts, &m);) {
+                LKG_CLEANUP(lkg_freep) char *path = lkg_format("%s/%s", dir, m.key.data);
+
+                if (!c->pods->elsewhere && !lkg_path_exists(c->env->source_fd, path))
+                        c->pods->elsewhere = lkg_copy(path);
+        }
+        c->due.facts |= !elsewhere != !c->pods->elsewhere;
+        return c->pods->elsewhere;
+}
+
 /* ---- the pods that are served ---- */
 
 static void pod_deinit(struct lkg_pod *pod)
@@ -339,6 +368,7 @@ struct lkg_pods *lkg_pods_free(struct lkg_pods *pods)
         free_items(pods->items, pods->n_items);
         lkg_value_unref(pods->texts);
         lkg_value_unref(pods->good);
+        free(pods->elsewhere);
         free(pods);
         return NULL;
 }
@@ -367,7 +397,8 @@ static void take_over(const struct lkg_component *c, struct lkg_pod *pod, const 
 {
         const struct lkg_value *good = lkg_pods_text(lkg_pods_good(c), pod->file);
 
-        if (strcmp(before->sha256, pod->sha256) == 0 || (good && lkg_value_equal(good, pod->text)))
+        if (strcmp(before->sha256, pod->sha256) == 0 || (good && lkg_value_equal(good, pod->text)) ||
+            (before->doc && pod->doc && lkg_value_equal(before->doc, pod->doc))) /* but for a comment */
                 pod->trial = before->trial;
 }
 

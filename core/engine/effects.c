@@ -425,9 +425,12 @@ void lkg_engine_containers_answered(struct lkg_engine *e, const struct lkg_messa
 
         if (r == -EAGAIN)
                 return; /* it was asked a moment ago */
-        lkg_containers_deinit(&e->runtime.containers);
-        e->runtime.containers = next;
         e->runtime.silent = r < 0;
+        if (r >= 0) {
+                lkg_containers_deinit(&e->runtime.containers);
+                e->runtime.containers = next;
+                e->runtime.answered = true;
+        }
         e->hooks->cycle(e, /* look= */ false);
 }
 

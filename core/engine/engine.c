@@ -133,8 +133,8 @@ static bool follow_kubelet(struct lkg_engine *e)
                 c->pods->release = kubelet->line.release;
                 learned = lkg_component_learn(c);
         }
-        if (!dir || c->config->pods.source_set || strcmp(dir, c->config->file) == 0 ||
-            !lkg_component_read_pods_from(c, dir))
+        if (!serves || c->config->pods.source_set || lkg_pods_stay(c, dir) || !dir ||
+            strcmp(dir, c->config->file) == 0 || !lkg_component_read_pods_from(c, dir))
                 return learned;
         if (*dir != '/')
                 lkg_rules_set_tree(&e->rules, c->index, dir);

@@ -21,6 +21,7 @@ struct question {
         char *url, *what; /* "kube-apiserver: readinessProbe" */
         struct lkg_strings headers;
         struct lkg_probe *probe;
+        bool either; /* it is well if this is, or the one before or after it */
         uint64_t interval_ns, timeout_ns;
         unsigned threshold;
 };
@@ -38,6 +39,7 @@ struct asked {
 struct lkg_pod_checks {
         struct lkg_probes *probes; /* borrowed */
         struct lkg_probe *kubelet;
+        uint64_t kubelet_url; /* digest */
         bool kubelet_was_good;
         struct asked *pods;
         size_t n;
@@ -156,10 +158,16 @@ static void node_address(char ret[static 46])
         }
 }
 
+/* Does the probe say whom to ask? */
+static bool names_host(const struct lkg_value *probe)
+{
+        return *text_in(probe, "httpGet.host", "") || *text_in(probe, "tcpSocket.host", "");
+}
+
 static bool is_asked(const struct asked *pod, const struct question *q)
 {
         for (size_t i = 0; i < pod->n; i++)
-                if (strcmp(pod->items[i].url, q->url) == 0 &&
+                if (strcmp(pod->items[i].url, q->url) == 0 && pod->items[i].either == q->either &&
                     lkg_strings_equal(&pod->items[i].headers, &q->headers))
                         return true;
         return false;
@@ -176,7 +184,7 @@ static void question_deinit(struct question *q)
 static void add_probe(struct asked *pod, const struct lkg_value *container, const char *name, const char *ip)
 {
         const struct lkg_value *probe = lkg_object_get(container, name);
-        struct question q = { 0 };
+        struct question q = { .either = strcmp(pod->ip, LOOPBACK) == 0 && !names_host(probe) };
 
         q.url = probe && pod->n < PROBES_MAX ? url_of(container, probe, ip) : NULL;
         if (!q.url) {
@@ -318,10 +326,10 @@ static void hear(const struct asked *asked, struct lkg_pod *pod)
         }
 }
 
-/* Nothing is asked. */
+/* Nothing is asked: not yet, or never. */
 static void give_up(struct asked *asked, struct lkg_pod *pod, bool silent)
 {
-        asked->wanted = pod->facts.can_ask = asked->has_others && !silent;
+        asked->wanted = pod->facts.can_ask = asked->has_others;
         pod->facts.answers_ns = 0;
         (void)snprintf(pod->words, sizeof(pod->words), "%s",
                        !asked->has_others ? "it names no probe that can be asked"
@@ -333,13 +341,16 @@ static void check(struct lkg_pod_checks *checks, struct lkg_pod *pod, const stru
                   const char *node, uint64_t stable_ns)
 {
         uint64_t since = pod->trial.since_ns ? lkg_realtime_of(pod->trial.since_ns) : UINT64_MAX;
+        bool on_host = lkg_object_bool(pod->doc, "spec.hostNetwork");
         struct asked *asked;
         char ip[46];
 
         look_up(&runtime->containers, pod->doc, node, since, ip, &pod->facts.restarts);
-        if (lkg_object_bool(pod->doc, "spec.hostNetwork"))
+        if (on_host)
                 (void)strcpy(ip, LOOPBACK);
         asked = find(checks, pod, ip);
+        pod->facts.unknown = asked->n == 0 && runtime->silent && !runtime->answered;
+        pod->facts.suspended |= !on_host && runtime->silent && runtime->answered;
         if (asked->n == 0) {
                 give_up(asked, pod, runtime->silent);
                 return;
@@ -360,9 +371,14 @@ static bool ask_kubelet(struct lkg_pod_checks *checks, const char *url)
         };
         char words[LKG_HEALTH_WORDS_MAX];
         enum lkg_health_state health;
+        uint64_t digest = lkg_hash(0, url, strlen(url));
 
-        if (!checks->kubelet)
+        if (!checks->kubelet || digest != checks->kubelet_url) { /* at the other one nobody may listen yet */
+                lkg_probe_free(checks->kubelet);
                 checks->kubelet = lkg_probe_new(checks->probes);
+                checks->kubelet_was_good = false;
+        }
+        checks->kubelet_url = digest;
         lkg_probe_ask(checks->kubelet, &config);
         health = lkg_probe_health(checks->kubelet, words);
         checks->kubelet_was_good = *url && (checks->kubelet_was_good || health == LKG_HEALTH_GOOD);
@@ -380,7 +396,7 @@ void lkg_pod_checks_update(struct lkg_pod_checks *checks, struct lkg_component *
                 checks->pods[i].wanted = false;
         for (size_t i = 0; rules.duration_ns && i < c->pods->n_items; i++)
                 if (lkg_pod_is_asked(&c->pods->items[i])) {
-                        c->pods->items[i].facts.kubelet_down = down;
+                        c->pods->items[i].facts.suspended = down;
                         check(checks, &c->pods->items[i], runtime, node, rules.stable_for_ns);
                 }
         for (size_t i = 0; i < checks->n; i++) {

@@ -49,8 +49,12 @@ static struct lkg_pod_trial try_it(struct lkg_pod_trial trial, const struct lkg_
                 trial.state = LKG_POD_FAILED;
         else if (now_ns >= works_at(&trial, facts, rules))
                 trial.state = LKG_POD_WORKS;
+        else if (now_ns < over_at(&trial, rules))
+                trial.state = LKG_POD_TRYING;
+        else if (facts->unknown)
+                return (struct lkg_pod_trial){ .state = LKG_POD_UNTRIED };
         else
-                trial.state = now_ns >= over_at(&trial, rules) ? LKG_POD_FAILED : LKG_POD_TRYING;
+                trial.state = LKG_POD_FAILED;
         return trial;
 }
 
@@ -63,7 +67,7 @@ static struct lkg_pod_trial go_back(struct lkg_pod_trial trial, const struct lkg
         if (is_on_trial(trial.state) ||
             !trial.since_ns) /* what is served instead could not be published at once */
                 trial = (struct lkg_pod_trial){ LKG_POD_BACK, now_ns };
-        if (now_ns >= works_at(&trial, facts, rules))
+        if (now_ns >= works_at(&trial, facts, rules) || (facts->unknown && now_ns >= over_at(&trial, rules)))
                 return (struct lkg_pod_trial){ 0 };
         if (now_ns >= over_at(&trial, rules))
                 trial.state = LKG_POD_DEAD_END;
@@ -82,7 +86,7 @@ struct lkg_pod_trial lkg_pod_follow(struct lkg_pod_trial trial, const struct lkg
 {
         if (facts->is_bad && !facts->is_good)
                 return (struct lkg_pod_trial){ .state = LKG_POD_DEAD_END };
-        if (facts->kubelet_down && (trial.state == LKG_POD_TRYING || trial.state == LKG_POD_BACK))
+        if (facts->suspended && (trial.state == LKG_POD_TRYING || trial.state == LKG_POD_BACK))
                 trial.since_ns = now_ns; /* the time begins when it is back */
         if (facts->is_bad || (facts->is_good && has_failed(&trial)))
                 return go_back(trial, facts, rules, now_ns);

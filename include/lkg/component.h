@@ -161,6 +161,8 @@ struct lkg_pods {
         char good_sha256[LKG_SHA256_HEX];
         uint64_t judged_by; /* a hash of what the set was made with, besides the files */
         unsigned release;   /* of the kubelet that reads them; 0 = not known */
+        bool is_placed;     /* the kubelet's layers have said where they are */
+        char *elsewhere;    /* the file that is missing where they say now; NULL = none */
 };
 
 /* What all components of an engine share. */
@@ -549,6 +551,8 @@ const struct lkg_bad *lkg_pods_mark(const struct lkg_component *c, const char *f
  */
 const char *lkg_pods_directory(const struct lkg_candidate *kubelet, const char *mount_point,
                                const char *source, int source_fd);
+/** lkg_pods_stay() - do pods that are served have no file in @dir, which the kubelet's layers name now (NULL = none)? The first answer is no. */
+bool lkg_pods_stay(struct lkg_component *c, const char *dir);
 /** lkg_pods_is_unsettled() - lkg_unsettled_fn of the manifests; @userdata is the component. */
 bool lkg_pods_is_unsettled(const char *path, const char *sha256, void *userdata);
 /** lkg_pods_served() - the texts of c->active, borrowed; NULL = nothing is served. */

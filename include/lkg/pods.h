@@ -34,7 +34,8 @@ struct lkg_pod_facts {
         bool can_ask;        /* it names probes that can be asked */
         uint64_t answers_ns; /* since when all of them have answered well; 0 = they do not */
         unsigned restarts;   /* of its container that restarted most often, since the change */
-        bool kubelet_down;   /* a kubelet that answered before does not, so nobody starts what has changed */
+        bool suspended;      /* who starts it, or says where it is, answered before and does not: nothing can be known */
+        bool unknown;        /* nobody has ever said where it is, so nothing is asked */
 };
 
 struct lkg_pod_rules {

@@ -317,7 +317,7 @@ def test_a_hold_ends_a_trial(endpoint):
         endpoint.status = 500
         write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
         mount.command("hold", "on", "static-pods")
-        assert states(mount)["etcd.yaml"] == "good", "what is held is not on trial"
+        assert states(mount)["etcd.yaml"] == "untried", "what is held is not on trial"
         mount.command("hold", "off", "static-pods")
         assert states(mount)["etcd.yaml"] == "on trial"
         mount.command("promote", "now", "static-pods")
@@ -494,3 +494,84 @@ def test_a_condemned_copy_makes_room_for_the_good_file(endpoint):
         write(mount, "a.yaml", with_probe("etcd", "etcd:2", endpoint.port))
         mount.wait_for(lambda: served(mount).keys() == {"etcd.yaml", "kube-apiserver.yaml"}, "the pod's good file")
         assert "etcd:1" in served(mount)["etcd.yaml"]
+
+
+OWN = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: web\n    image: web:%d\n" \
+      "    readinessProbe: {httpGet: {port: %d}, periodSeconds: 1}\n"
+
+
+def test_a_runtime_that_is_away_for_a_while_makes_nothing_good(endpoint, runtime):
+    """Of a pod with an address of its own: the trial goes on when the runtime answers again, and fails then."""
+    endpoint.status = 500
+    running_at = {"ip": "127.0.0.1", "uid": "u", "ns": "default"}
+    runtime.sandbox("s", of_pod("web"), time.time_ns() + 10 ** 13, **running_at)
+    runtime.container("c", "s", "web", 1, time.time_ns())
+    with mounted(endpoint, with_runtime(runtime), manifests={"web.yaml": OWN % (1, endpoint.port)}) as mount:
+        write(mount, "web.yaml", OWN % (2, endpoint.port))
+        mount.wait_for(lambda: endpoint.requests, "it is asked", component="static-pods")
+        answer = runtime.answers[grpc.CRI + "ListPodSandbox"]
+        runtime.say(grpc.CRI + "ListPodSandbox", grpc.status(14))
+        mount.wait_for(lambda: "\ton trial\t" in mount.status("pods", "static-pods") and len(endpoint.requests) > 12,
+                       "longer than the trial lasts", component="static-pods")
+        runtime.say(grpc.CRI + "ListPodSandbox", answer)
+        wait(mount, "web.yaml", "back")
+        assert "web:1" in mount.read("lkg/static-pods/web.yaml").decode() and "web:1" in served(mount)["web.yaml"]
+
+
+def test_a_health_port_that_the_kubelet_does_not_have_yet_ends_no_trial_late(endpoint):
+    with Endpoint() as kubelet, mounted(endpoint) as mount:
+        mount.drop("50-h.conf", f"healthzPort: {kubelet.port}\nhealthzBindAddress: 127.0.0.1\n")
+        mount.wait_for(lambda: kubelet.requests, "the kubelet answers")
+        mount.drop("50-h.conf", "healthzPort: 1\nhealthzBindAddress: 127.0.0.1\n")
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "back")
+
+
+def test_a_probe_that_names_loopback_must_answer_there(runtime):
+    """Another one without a host may answer at the address of the node only; both have the same URL on loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        address = probe.getsockname()[0]
+    with Endpoint(address) as endpoint:
+        probes = "    readinessProbe: {httpGet: {port: %d}, periodSeconds: 1}\n" \
+                 "    livenessProbe: {httpGet: {host: 127.0.0.1, port: %d}, periodSeconds: 1}\n" % (endpoint.port, endpoint.port)
+        with mounted(endpoint, manifests={"etcd.yaml": pod("etcd", "etcd:1")}) as mount:
+            write(mount, "etcd.yaml", pod("etcd", "etcd:2", probes))
+            mount.wait_for(lambda: os.listdir(mount.path("bad/static-pods")), "a mark", component="static-pods")
+            assert endpoint.requests and "etcd:1" in served(mount)["etcd.yaml"]
+
+
+def test_a_copy_of_a_condemned_text_is_no_better(endpoint):
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "back")
+        write(mount, "a-copy.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        assert set(served(mount)) == {"etcd.yaml", "kube-apiserver.yaml"} and "etcd:1" in served(mount)["etcd.yaml"]
+
+
+def test_what_a_pod_goes_back_to_is_kept_while_its_file_is_away(endpoint):
+    """For longer than settle, which is a second here."""
+    with mounted(endpoint) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        wait(mount, "etcd.yaml", "back")
+        os.rename(mount.path("manifests"), mount.path("away"))
+        mount.wait_for(lambda: not os.listdir(mount.path("static-pods")), "the directory is gone", component="static-pods")
+        mount.wait_for(lambda: os.listdir(mount.path("lkg/static-pods")) == ["etcd.yaml"], "what is not marked is forgotten", component="static-pods")
+        os.rename(mount.path("away"), mount.path("manifests"))
+        mount.wait_for(lambda: "etcd.yaml" in served(mount), "it is back", component="static-pods")
+        assert "etcd:1" in served(mount)["etcd.yaml"]
+
+
+def test_a_comment_does_not_begin_a_trial_anew(endpoint, runtime):
+    """Else the restarts of before would not count: the pod is the same one."""
+    with mounted(endpoint, with_runtime(runtime, "60s")) as mount:
+        endpoint.status = 500
+        write(mount, "etcd.yaml", with_probe("etcd", "etcd:2", endpoint.port))
+        mount.wait_for(lambda: endpoint.requests, "it is on trial", component="static-pods")
+        born = time.time_ns()
+        write(mount, "etcd.yaml", "# why\n" + with_probe("etcd", "etcd:2", endpoint.port))
+        running(runtime, "etcd", CRASHES + 1, born=born)
+        mount.wait_for(lambda: os.listdir(mount.path("bad/static-pods")), "a mark", component="static-pods")

@@ -29,7 +29,9 @@ static void happen(struct lkg_pod_facts *f, const char *event, const char *argum
         else if (strcmp(event, "is-silent") == 0)
                 f->answers_ns = 0;
         else if (strcmp(event, "kubelet") == 0)
-                f->kubelet_down = strcmp(argument, "down") == 0;
+                f->suspended = strcmp(argument, "down") == 0;
+        else if (strcmp(event, "is-nowhere") == 0)
+                f->unknown = true;
         else if (strcmp(event, "restarts") == 0)
                 f->restarts = (unsigned)strtoul(argument, NULL, 10);
         else if (strcmp(event, "is-marked") == 0)
