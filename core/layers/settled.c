@@ -97,6 +97,12 @@ static bool is_hidden(const char *path)
         return (slash ? slash[1] : *path) == '.';
 }
 
+/* Did a file server die a moment ago? */
+static bool is_lost(const struct lkg_settled *s, uint64_t now_ns)
+{
+        return s->lost_ns != 0 && now_ns - s->lost_ns < LKG_UNSETTLED_NS;
+}
+
 /*
  * A truncation is visible before inotify reports it, and even before the timestamps show it. So inotify
  * alone does not make a changed file count: the file must stay the same for LKG_RECENT_NS. On a busy machine
@@ -111,7 +117,7 @@ static bool is_hidden(const char *path)
 static bool just_written(struct lkg_settled *s, const char *path)
 {
         uint64_t now = lkg_boottime_ns(), age;
-        bool lost = s->lost_ns != 0 && now - s->lost_ns < LKG_UNSETTLED_NS;
+        bool lost = is_lost(s, now);
         bool slow, gone, closed = is_vouched(s, path);
         struct stat st = { 0 };
 
@@ -156,13 +162,18 @@ bool lkg_is_unsettled(const char *path, const char *sha256, void *userdata)
         return true;
 }
 
-/* Whether a writer has the file open cannot be asked, so it gets the time that it would have had. */
+/*
+ * Whether a writer has the file open cannot be asked, so it gets the time that it would have had. A file server that dies closes what it had
+ * open, and its successor does not know what was whole.
+ */
 void lkg_settled_doubt(struct lkg_settled *s, const char *path)
 {
         uint64_t written, real = lkg_realtime_ns(), now = lkg_boottime_ns();
         struct stat st;
 
-        if (!s->replaces || s->started || lkg_watch_unsettled(s->watch, path) || stat(path, &st) < 0)
+        if (s->started ? !is_lost(s, now) : !s->replaces)
+                return;
+        if (is_vouched(s, path) || lkg_watch_unsettled(s->watch, path) || stat(path, &st) < 0)
                 return;
         written = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
         if (written <= real && real - written < LKG_UNCLOSED_NS && real - written < now)

@@ -423,6 +423,19 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
         return r;
 }
 
+/* Under another name it is the file of before: a program has written it under a temporary one. */
+static bool is_renamed(const struct collect *c, size_t n, const struct lkg_layer *layer)
+{
+        for (size_t i = 0; i < n && layer->has_identity; i++) {
+                const struct lkg_layer *other = c->found.layers.items[i];
+
+                if (other->has_identity && other->identity.ino == layer->identity.ino &&
+                    other->identity.dev == layer->identity.dev)
+                        return true;
+        }
+        return false;
+}
+
 /*
  * kubeadm and many editors move a manifest away, and then another one to its name: until it is certain that a file is gone, what was
  * there counts.
@@ -437,6 +450,7 @@ static void keep_missing(struct collect *c)
                 struct lkg_layer *layer = before->items[i];
 
                 if ((n && bsearch(&layer, c->found.layers.items, n, sizeof(layer), compare_paths)) ||
+                    is_renamed(c, n, layer) ||
                     !stack->unsettled(layer->path, NULL, stack->unsettled_userdata))
                         continue;
                 accept_layer(c, lkg_layer_ref(layer));

@@ -221,7 +221,7 @@ ssize_t lkg_caller_read_proc(int tid, const char *name, char *buf, size_t size)
         return n;
 }
 
-static int thread_group(int tid)
+int lkg_caller_process(int tid)
 {
         char text[2048];
         const char *p;
@@ -246,7 +246,7 @@ void lkg_caller_describe(int tid, struct lkg_message *message)
 {
         char text[32];
 
-        message->pid = thread_group(tid);
+        message->pid = lkg_caller_process(tid);
         message->start_time = lkg_process_start_time(message->pid);
         executable(tid, message->exe, sizeof(message->exe));
         message->login_uid = UINT32_MAX;

@@ -302,6 +302,8 @@ static inline bool lkg_handle_is_file(uint64_t fh)
 struct lkg_file *lkg_file_get(uint64_t fh);
 int lkg_file_fd(uint64_t fh);         /* borrowed; reopened after a restart; -errno */
 uid_t lkg_file_opener(uint64_t fh);   /* 0 also if unknown */
+/** lkg_file_is_inherited() - is @tid of another process than the one that opened the file and lives? False also if that is unknown. */
+bool lkg_file_is_inherited(uint64_t fh, int tid);
 uint32_t lkg_file_owner(uint64_t fh); /* see quota.h; 0 = unknown */
 /* the kernel has its answer, but the file is still open here; false: no such file */
 bool lkg_file_mark_closing(uint64_t fh);
@@ -364,6 +366,7 @@ bool lkg_caller_is_root(const struct fuse_ctx *ctx);
 /** lkg_caller_is_host_root() - root in the host's user and mount namespaces, whatever is configured. */
 bool lkg_caller_is_host_root(const struct fuse_ctx *ctx);
 void lkg_caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
+int lkg_caller_process(int tid); /* its process; 0 = gone, or unknown */
 ssize_t lkg_caller_read_proc(int tid, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
 
 /* matching.c */
@@ -499,7 +502,7 @@ int lkg_source_open_file(fuse_req_t req, struct lkg_node *node, struct fuse_file
 int lkg_source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
 int lkg_source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
                      struct fuse_file_info *fi);
-int lkg_source_flush(struct lkg_node *node, struct fuse_file_info *fi);
+int lkg_source_flush(struct lkg_node *node, int tid, struct fuse_file_info *fi);
 int lkg_source_fsync(struct lkg_node *node, int datasync, struct fuse_file_info *fi);
 
 int lkg_source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fuse_file_info *fi);

@@ -113,6 +113,9 @@ static void close_writer(struct lkg_node *node, int fd)
         }
 }
 
+/* The threads that opened them; of no use to a successor, who takes each close for one of the opener. */
+static int openers[LKG_FILES];
+
 static struct lkg_file *record(uint64_t fh, uint32_t *ret_index)
 {
         uint32_t index = (uint32_t)fh;
@@ -167,6 +170,7 @@ int lkg_file_reserve_for(uint32_t owner, uint32_t *ret_index)
                 index = lkg_records_take(&records);
         if (index < LKG_FILES) {
                 server.shm->files[index].owner = owner;
+                openers[index] = 0;
                 lkg_quota_add(&quota, owner);
         }
         *ret_index = index;
@@ -175,7 +179,22 @@ int lkg_file_reserve_for(uint32_t owner, uint32_t *ret_index)
 
 int lkg_file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index)
 {
-        return lkg_file_reserve_for(lkg_caller_share(ctx, &quota), ret_index);
+        int r = lkg_file_reserve_for(lkg_caller_share(ctx, &quota), ret_index);
+
+        if (r == 0)
+                openers[*ret_index] = ctx->pid;
+        return r;
+}
+
+bool lkg_file_is_inherited(uint64_t fh, int tid)
+{
+        uint32_t index;
+        int opener = record(fh, &index) ? openers[index] : 0, process;
+
+        if (opener == 0 || opener == tid)
+                return false;
+        process = lkg_caller_process(opener);
+        return process != 0 && process != lkg_caller_process(tid);
 }
 
 void lkg_file_give_back(uint32_t index)

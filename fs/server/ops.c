@@ -326,7 +326,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
         struct lkg_node *base = written(fi);
 
-        finish(req, base ? lkg_source_flush(base, fi) : 0);
+        finish(req, base ? lkg_source_flush(base, fuse_req_ctx(req)->pid, fi) : 0);
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)

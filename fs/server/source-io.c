@@ -166,14 +166,16 @@ static void commit(struct lkg_node *node, const struct fuse_file_info *fi)
                 lkg_source_park(path, path);
 }
 
-int lkg_source_flush(struct lkg_node *node, struct fuse_file_info *fi)
+/* @tid: who closes a descriptor. One that it inherited is not that of the writer, who goes on: `{ cat a; cat b; } > file`. */
+int lkg_source_flush(struct lkg_node *node, int tid, struct fuse_file_info *fi)
 {
         int fd = lkg_file_fd(fi->fh);
 
         /* close() of a duplicate reports the errors that a network file system reports at close. */
         if (fd >= 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0 && close(fd) < 0)
                 return -errno;
-        commit(node, fi);
+        if (!lkg_file_is_inherited(fi->fh, tid))
+                commit(node, fi);
         return 0;
 }
 

@@ -544,10 +544,12 @@ static char decide(const struct edit *edit, int judged)
                 return ask("It would be refused. (e)dit again, (s)ave anyway, (q)uit without saving?",
                            "esq");
         if (edit->component->is_pods) {
-                (void)puts(judged == JUDGED_SAME
-                                   ? "The pod does not change, so the kubelet does not restart it."
-                                   : "The kubelet starts the pod anew with it; if it fails its trial, the "
-                                     "last good manifest is served again.");
+                (void)puts(
+                        judged == JUDGED_SAME
+                                ? "The pod does not change, so the kubelet does not restart it."
+                                : "The kubelet starts the pod anew with it. If its probes do not answer, or "
+                                  "it restarts too often, the last good manifest is served again; without "
+                                  "probes nobody can tell.");
                 return ask("(s)ave, (e)dit again, (q)uit without saving?", "seq");
         }
         if (judged == JUDGED_SAME)

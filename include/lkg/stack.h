@@ -421,8 +421,8 @@ struct lkg_settled {
 /** lkg_is_unsettled() - lkg_unsettled_fn; @userdata is the struct lkg_settled. Notes `recent` and `look_again`. */
 bool lkg_is_unsettled(const char *path, const char *sha256, void *userdata);
 /**
- * lkg_settled_doubt() - a new engine does not know the content of @path: if it is young, its writer may have it open, whom the engine
- * before has seen. Only for what can wait meanwhile.
+ * lkg_settled_doubt() - nobody has seen the content of @path complete: if it is young, and another engine or file server ran a moment
+ * ago, its writer may have it open. Only for what can wait meanwhile.
  */
 void lkg_settled_doubt(struct lkg_settled *settled, const char *path);
 /**

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import stat
+import subprocess
 
 import pytest
 
@@ -105,7 +106,7 @@ def kill_engine(mount):
 
 
 @pytest.mark.parametrize("behind", [False, True], ids=["through the view", "behind it"])
-@pytest.mark.parametrize("moment", ["two seconds", "reload", "engine"])
+@pytest.mark.parametrize("moment", ["two seconds", "reload", "engine", "file server"])
 def test_half_a_pod_is_not_served(pods, moment, behind):
     """What a writer has written before it pauses is a valid Pod, of another pod's name or image even."""
     before = pods.generation("static-pods")
@@ -120,6 +121,10 @@ def test_half_a_pod_is_not_served(pods, moment, behind):
             pods.wait_for(lambda: "50-empty.conf" in pods.status("findings"), "the file that is empty counts by now")
         elif moment == "reload":
             pods.reload()
+        elif moment == "file server":
+            pods.kill_child("lkgfs-fs")
+            pods.write("kubelet.conf.d/50-empty.conf", "")
+            pods.wait_for(lambda: "50-empty.conf" in pods.status("findings"), "two seconds later")
         else:
             kill_engine(pods)
         pods.command("sync", "now", "static-pods")
@@ -130,10 +135,40 @@ def test_half_a_pod_is_not_served(pods, moment, behind):
     pods.wait_for(lambda: served(pods) == {**MANIFESTS, **whole}, "they are closed", component="static-pods")
 
 
+WRITERS = {"a shell's group": "{ cat head; read -r _ < go; cat tail; } > manifests/etcd.yaml",
+           "a child that begins another program": "exec python3 -c 'import subprocess\nf = open(\"manifests/etcd.yaml\", \"w\")\n"
+                                                  "f.write(open(\"head\").read()); f.flush(); subprocess.run([\"true\"]); open(\"go\").read()\n"
+                                                  "f.write(open(\"tail\").read())'"}
+
+
+@pytest.mark.parametrize("script", WRITERS.values(), ids=WRITERS)
+def test_who_has_inherited_the_file_does_not_close_it_for_its_writer(pods, tmp_path, script):
+    before = pods.generation("static-pods")
+    lib.write_file(tmp_path / "head", pod("etcd", "etcd:2"))
+    lib.write_file(tmp_path / "tail", "    args: [--whole]\n")
+    os.mkfifo(tmp_path / "go")
+    os.symlink(pods.path("manifests"), tmp_path / "manifests")
+    with subprocess.Popen(["bash", "-c", script], cwd=tmp_path) as writer:
+        with open(tmp_path / "go", "w", encoding="utf-8") as go:  # it has written half by now
+            pods.write("kubelet.conf.d/50-empty.conf", "")
+            pods.wait_for(lambda: "50-empty.conf" in pods.status("findings"), "two seconds later")
+            assert served(pods) == MANIFESTS and pods.generation("static-pods") == before
+            go.write("\n")
+        assert writer.wait(lib.TIMEOUT_S) == 0
+    assert served(pods)["etcd.yaml"] == pod("etcd", "etcd:2", "    args: [--whole]\n") and pods.generation("static-pods") == before + 1
+
+
 def save_as_vi_does(path, text):
     os.rename(path, path + "~")
     lib.write_file(path, text, 0o600)
     os.unlink(path + "~")
+
+
+def test_a_temporary_name_that_comes_first_is_gone_with_the_rename(pods):
+    """So writes perl -i; the name of a file is part of the pod's UID."""
+    pods.write("manifests/AAtemporary", pod("etcd", "etcd:2"), 0o600)
+    os.rename(pods.path("manifests/AAtemporary"), pods.path("manifests/etcd.yaml"))
+    assert served(pods) == {**MANIFESTS, "etcd.yaml": pod("etcd", "etcd:2")} and findings(pods) == ""
 
 
 @pytest.mark.parametrize("image", ["registry.k8s.io/pause:3.10", "etcd:2"], ids=["the same", "another text"])
