@@ -459,12 +459,17 @@ const struct lkg_value *lkg_pods_served(struct lkg_component *c)
         return c->pods->texts;
 }
 
-/* Of a text that was served, or judged, the engine before has seen that it was complete. */
+/*
+ * Of a text that was served, or judged, the engine before has seen that it was complete. A file that is new to an engine that has run for a
+ * while may have been written before anybody looked there.
+ */
 bool lkg_pods_is_unsettled(const char *path, const char *sha256, void *userdata)
 {
         struct lkg_component *c = userdata;
         const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-        bool known = !sha256 || lkg_pods_mark(c, file, sha256) || !lkg_pods_served(c);
+        const struct lkg_value *served = lkg_pods_served(c);
+        bool known = !sha256 || lkg_pods_mark(c, file, sha256) || !served ||
+                     (c->env->settled->started && !lkg_pods_text(served, file));
 
         for (size_t i = 0; i < c->pods->n_items && !known; i++)
                 known = strcmp(c->pods->items[i].file, file) == 0 &&
