@@ -136,7 +136,7 @@ static int become(void *userdata)
         const struct newborn *newborn = userdata;
         const struct lkg_child *child = newborn->child;
         const struct lkg_supervisor *s = child->supervisor;
-        int r;
+        int directory, r;
 
         /* Setup may take for ever, and then a successor of lkgfsd has to tell it from its parent and end it. */
         (void)prctl(PR_SET_NAME, child->row->program, 0, 0, 0);
@@ -153,11 +153,17 @@ static int become(void *userdata)
                               strerror(errno));
                 return EX_UNAVAILABLE;
         }
-        closefrom(3 + (int)newborn->n_fds); /* before anything that takes time: our locks are among them */
+        directory = 3 + (int)newborn->n_fds;
+        if (dup3(s->dirs.programs[child->kind], directory, O_CLOEXEC) < 0)
+                return EX_OSERR;
+        closefrom(directory + 1); /* before anything that takes time: our locks are among them */
         r = child->row->setup ? child->row->setup(s) : 0;
         if (r != 0)
                 return r;
-        execve(newborn->argv[0], (char *const *)(uintptr_t)newborn->argv, environ);
+        (void)execve(newborn->argv[0], (char *const *)(uintptr_t)newborn->argv, environ);
+        if (errno == ENOENT)
+                (void)execveat(directory, child->row->program, (char *const *)(uintptr_t)newborn->argv,
+                               environ, 0);
         (void)dprintf(STDERR_FILENO, "execute %s: %s\n", newborn->argv[0], strerror(errno));
         return EX_UNAVAILABLE;
 }

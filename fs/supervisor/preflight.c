@@ -618,6 +618,14 @@ static int find_programs(struct lkg_supervisor *s, struct lkg_error *err)
                         return lkg_fail(err, EX_UNAVAILABLE, errno, "the program %s belongs to lkgfsd: %s",
                                         programs[i].name, *path ? *path : "");
         }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(programs); i++) {
+                LKG_CLEANUP(lkg_freep) char *path = lkg_copy(s->programs[i]);
+
+                *strrchr(path, '/') = '\0';
+                s->dirs.programs[i] = lkg_lift_fd(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+                if (s->dirs.programs[i] < 0)
+                        return lkg_fail(err, EX_UNAVAILABLE, errno, "open '%s'", path);
+        }
         return 0;
 }
 

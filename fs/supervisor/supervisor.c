@@ -622,6 +622,8 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->background.ready_fd = ready_fd;
         s->background.log_fd = s->dirs.state_lock = s->dirs.runtime_lock = s->dirs.state = s->dirs.runtime =
                 s->dirs.records = s->source.fd = s->dirs.listen = -EBADF;
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
+                s->dirs.programs[i] = -EBADF;
         lkg_connection_init(&s->connection);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 s->children[i] = (struct lkg_child){
@@ -654,8 +656,10 @@ static void deinit(struct lkg_supervisor *s)
         lkg_close(s->dirs.runtime_lock);
         lkg_close(s->dirs.state_lock);
         lkg_settings_free(s->settings);
-        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++) {
                 free(s->programs[i]);
+                lkg_close(s->dirs.programs[i]);
+        }
         free(s->dirs.private_path);
         free(s->config);
         free(s->mount_point);

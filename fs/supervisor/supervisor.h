@@ -98,6 +98,11 @@ struct lkg_directories {
         int listen;                /* the socket in it on which successive engines accept file servers */
         char *private_path;
         bool made_runtime; /* runtimeDir was not there before */
+        /*
+         * O_PATH, of each program: a system extension that is taken off the host takes the paths with it, and what is open stays
+         * (systemd-sysext(8)).
+         */
+        int programs[_LKG_CHILD_KIND_MAX];
 };
 
 struct lkg_engine_state {
