@@ -444,6 +444,10 @@ void lkg_component_keep(struct lkg_component *c, struct lkg_component *known)
 {
         SWAP(*c, *known);                    /* swap everything ... */
         swap_what_settings_decide(c, known); /* ... except this */
+        if (c->pods && known->pods && !c->config->pods.source_set && !known->config->pods.source_set) {
+                (void)lkg_component_read_pods_from(c, known->config->dropin_dir);
+                c->pods->is_placed = known->pods->is_placed;
+        }
         lkg_stack_inherit(c->stack, known->stack);
         lkg_stack_want_base(c->stack, lkg_component_wanted_base(c));
         c->due.guard = c->due.facts = true;

@@ -327,12 +327,27 @@ const char *lkg_pods_directory(const struct lkg_candidate *kubelet, const char *
                        : NULL;
 }
 
+/* Does the kubelet's document that is served, perhaps by the engine before, name another directory than the view's? */
+static bool reads_itself(const struct lkg_component *c, const struct lkg_component *kubelet)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        const char *path, *tail;
+
+        if (!kubelet->active || lkg_decode_own(kubelet->active->document.data,
+                                               kubelet->active->document.size, 0, NULL, &doc) < 0)
+                return false;
+        path = lkg_map_get_string(doc, "staticPodPath");
+        tail = path ? strrchr(path, '/') : NULL;
+        return path && !(tail && strcmp(tail + 1, c->config->file) == 0);
+}
+
 /* A kubelet that runs reads the view's directory, and would end the pods at once that the other one does not have. */
-bool lkg_pods_stay(struct lkg_component *c, const char *dir)
+bool lkg_pods_stay(struct lkg_component *c, const struct lkg_component *kubelet, const char *dir)
 {
         LKG_CLEANUP(lkg_freep) char *elsewhere = LKG_STEAL(c->pods->elsewhere);
         const struct lkg_value *texts = lkg_pods_served(c);
-        bool moves = c->pods->is_placed && dir && strcmp(dir, c->config->dropin_dir) != 0;
+        bool moves = (c->pods->is_placed || reads_itself(c, kubelet)) && dir &&
+                     strcmp(dir, c->config->dropin_dir) != 0;
 
         c->pods->is_placed = true;
         for (struct lkg_member m = { 0 }; moves && texts && lkg_value_next(texts, &m);) {
@@ -474,6 +489,10 @@ bool lkg_pods_is_unsettled(const char *path, const char *sha256, void *userdata)
         for (size_t i = 0; i < c->pods->n_items && !known; i++)
                 known = strcmp(c->pods->items[i].file, file) == 0 &&
                         strcmp(c->pods->items[i].sha256, sha256) == 0;
+        if (c->env->settled->new_stacks) { /* of the settings before, the layers are known */
+                c->env->settled->recent |= !sha256;
+                return !sha256 || lkg_watch_unsettled(c->env->settled->watch, path);
+        }
         if (!known)
                 lkg_settled_doubt(c->env->settled, path);
         return lkg_is_unsettled(path, sha256, c->env->settled);

@@ -133,7 +133,7 @@ static bool follow_kubelet(struct lkg_engine *e)
                 c->pods->release = kubelet->line.release;
                 learned = lkg_component_learn(c);
         }
-        if (!serves || c->config->pods.source_set || lkg_pods_stay(c, dir) || !dir ||
+        if (!serves || c->config->pods.source_set || lkg_pods_stay(c, kubelet, dir) || !dir ||
             strcmp(dir, c->config->file) == 0 || !lkg_component_read_pods_from(c, dir))
                 return learned;
         if (*dir != '/')

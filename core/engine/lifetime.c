@@ -266,20 +266,6 @@ static void test_readers(void)
         }
 }
 
-/* Look at all layers, and a little later at what has just been written. */
-static void look_for_a_moment(struct lkg_engine *e)
-{
-        const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
-
-        for (unsigned i = 0; i < 6; i++) {
-                lkg_watch_touch(&e->watch, NULL);
-                lkg_engine_look(e);
-                if (!e->settled.recent)
-                        return;
-                (void)nanosleep(&moment, NULL);
-        }
-}
-
 int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
 {
         bool fresh = lkg_publisher_is_fresh(e->publisher), first = false;
@@ -288,7 +274,15 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         lkg_engine_mark_findings(e);
         publish_before_looking(e);
         e->settled.replaces = !fresh;
-        look_for_a_moment(e);
+        lkg_engine_look(e);
+        /* No caller waits yet, so there is time to wait for files that are being written. */
+        for (unsigned i = 0; i < 5 && e->settled.recent; i++) {
+                const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
+
+                (void)nanosleep(&moment, NULL);
+                lkg_watch_touch(&e->watch, NULL);
+                lkg_engine_look(e);
+        }
         e->settled.vouched_all = e->settled.recent; /* still being written: take it as it is */
         if (e->settled.recent) {
                 lkg_watch_touch(&e->watch, NULL);
@@ -355,7 +349,6 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 lkg_config_free(next);
                 return r;
         }
-        lkg_engine_build_rules(e);
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *from = lkg_component_find(old, n_old, e->components[i].config->name);
 
@@ -364,6 +357,9 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 else
                         lkg_component_recover_last_good(&e->components[i]);
         }
+        lkg_engine_build_rules(e); /* of the directories of static pods as they are known */
+        e->runtime.answered = e->runtime.silent = false; /* it may be another one */
+        e->clock.containers_at_ns = 0;
         lkg_publisher_reset(e->publisher);
         lkg_places_set_config(e->places, next);
         free_components(old, n_old);
@@ -403,8 +399,10 @@ void lkg_engine_reload(struct lkg_engine *e)
                 lkg_log_notice("%s", e->reports.reload.findings[i].text);
         lkg_report_deinit(&report);
         lkg_engine_mark_findings(e);
-        look_for_a_moment(e); /* a component that is new has nothing else to show */
-        lkg_engine_cycle(e, /* look= */ false);
+        e->settled.new_stacks = r >= 0;
+        lkg_watch_touch(&e->watch, NULL);
+        lkg_engine_cycle(e, /* look= */ true);
+        e->settled.new_stacks = false;
 }
 
 /* ---- steps of a start that a reload repeats ---- */

@@ -340,7 +340,7 @@ static void give_up(struct asked *asked, struct lkg_pod *pod, bool silent)
 static void check(struct lkg_pod_checks *checks, struct lkg_pod *pod, const struct lkg_pod_runtime *runtime,
                   const char *node, uint64_t stable_ns)
 {
-        uint64_t since = pod->trial.since_ns ? lkg_realtime_of(pod->trial.since_ns) : UINT64_MAX;
+        uint64_t since = pod->trial.changed_ns ? lkg_realtime_of(pod->trial.changed_ns) : UINT64_MAX;
         bool on_host = lkg_object_bool(pod->doc, "spec.hostNetwork");
         struct asked *asked;
         char ip[46];

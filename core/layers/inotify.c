@@ -251,7 +251,8 @@ static bool created(struct lkg_watch *w, const char *path, uint64_t now_ns)
 
         if (!reach(w, path, reachable) || lstat(reachable, &st) < 0)
                 return true;
-        if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
+        if (!S_ISREG(st.st_mode) || st.st_nlink > 1 ||
+            st.st_size > 0) /* linked (O_TMPFILE), or an event tells of the write */
                 return true;
         return !lkg_watch_unsettle(w, path, now_ns);
 }
@@ -313,6 +314,9 @@ static bool on_event(struct lkg_watch *w, const struct inotify_event *e, uint64_
 
         if (any)
                 lkg_watch_touch(w, NULL);
+        for (size_t i = 0; any && i < w->n_unsettled; i++) /* its close may be what was lost */
+                w->unsettled[i].since_ns =
+                        now_ns > LKG_UNCLOSED_NS ? now_ns - LKG_UNCLOSED_NS + LKG_UNSETTLED_NS : 0;
         for (size_t i = 0; i < w->dirs.n; i++) {
                 struct lkg_stack_watch *dir = &w->dirs.items[i];
 

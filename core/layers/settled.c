@@ -154,6 +154,8 @@ bool lkg_is_unsettled(const char *path, const char *sha256, void *userdata)
         (void)sha256;
         if (lkg_watch_drain(s->watch, lkg_boottime_ns()))
                 s->look_again = true;
+        if (s->new_stacks)
+                return false;
         if (lkg_watch_unsettled(s->watch, path))
                 return true;
         if (!just_written(s, path))
@@ -176,6 +178,8 @@ void lkg_settled_doubt(struct lkg_settled *s, const char *path)
         if (is_vouched(s, path) || lkg_watch_unsettled(s->watch, path) || stat(path, &st) < 0)
                 return;
         written = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
+        if (s->started && written + (now - s->lost_ns) > real)
+                return; /* changed since: its writer has been seen */
         if (written <= real && real - written < LKG_UNCLOSED_NS && real - written < now)
                 (void)lkg_watch_unsettle(s->watch, path, now - (real - written));
 }

@@ -70,7 +70,8 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
 
 void lkg_stack_inherit(struct lkg_stack *stack, struct lkg_stack *before)
 {
-        if (!before->sorted || strcmp(stack->config.dropin_dir, before->config.dropin_dir) != 0)
+        if (!before->sorted || !stack->config.manifests || !before->config.manifests ||
+            strcmp(stack->config.dropin_dir, before->config.dropin_dir) != 0)
                 return;
         for (size_t i = 0; i < before->found.layers.n; i++)
                 before->found.layers.items[i]->racy = true;
@@ -430,7 +431,10 @@ static bool is_renamed(const struct collect *c, size_t n, const struct lkg_layer
                 const struct lkg_layer *other = c->found.layers.items[i];
 
                 if (other->has_identity && other->identity.ino == layer->identity.ino &&
-                    other->identity.dev == layer->identity.dev)
+                    other->identity.dev == layer->identity.dev &&
+                    other->identity.size == layer->identity.size &&
+                    other->identity.mtime_ns ==
+                            layer->identity.mtime_ns) /* the number may have been used again */
                         return true;
         }
         return false;

@@ -44,7 +44,7 @@ static struct lkg_pod_trial try_it(struct lkg_pod_trial trial, const struct lkg_
         if (!rules->duration_ns || !facts->can_ask)
                 return (struct lkg_pod_trial){ .state = LKG_POD_UNTRIED };
         if (!is_on_trial(trial.state))
-                trial = (struct lkg_pod_trial){ LKG_POD_TRYING, now_ns };
+                trial = (struct lkg_pod_trial){ LKG_POD_TRYING, now_ns, now_ns, 0 };
         if (facts->restarts > rules->threshold)
                 trial.state = LKG_POD_FAILED;
         else if (now_ns >= works_at(&trial, facts, rules))
@@ -66,7 +66,7 @@ static struct lkg_pod_trial go_back(struct lkg_pod_trial trial, const struct lkg
                 return (struct lkg_pod_trial){ 0 };
         if (is_on_trial(trial.state) ||
             !trial.since_ns) /* what is served instead could not be published at once */
-                trial = (struct lkg_pod_trial){ LKG_POD_BACK, now_ns };
+                trial = (struct lkg_pod_trial){ LKG_POD_BACK, now_ns, now_ns, 0 };
         if (now_ns >= works_at(&trial, facts, rules) || (facts->unknown && now_ns >= over_at(&trial, rules)))
                 return (struct lkg_pod_trial){ 0 };
         if (now_ns >= over_at(&trial, rules))
@@ -86,18 +86,28 @@ struct lkg_pod_trial lkg_pod_follow(struct lkg_pod_trial trial, const struct lkg
 {
         if (facts->is_bad && !facts->is_good)
                 return (struct lkg_pod_trial){ .state = LKG_POD_DEAD_END };
-        if (facts->suspended && (trial.state == LKG_POD_TRYING || trial.state == LKG_POD_BACK))
-                trial.since_ns = now_ns; /* the time begins when it is back */
-        if (facts->is_bad || (facts->is_good && has_failed(&trial)))
-                return go_back(trial, facts, rules, now_ns);
-        if (facts->is_good)
+        if (facts->is_good && !facts->is_bad && !has_failed(&trial))
                 return (struct lkg_pod_trial){ 0 };
+        if (trial.state != LKG_POD_TRYING && trial.state != LKG_POD_BACK)
+                trial.suspended_ns = 0;
+        else if (facts->suspended) { /* the time stands still */
+                trial.suspended_ns = trial.suspended_ns ? trial.suspended_ns : now_ns;
+                return trial;
+        }
+        if (trial.suspended_ns) {
+                trial.since_ns = lkg_after(trial.since_ns, now_ns - trial.suspended_ns);
+                trial.suspended_ns = 0;
+        }
+        if (facts->is_bad || facts->is_good)
+                return go_back(trial, facts, rules, now_ns);
         return try_it(trial, facts, rules, now_ns);
 }
 
 uint64_t lkg_pod_due(const struct lkg_pod_trial *trial, const struct lkg_pod_facts *facts,
                      const struct lkg_pod_rules *rules)
 {
+        if (trial->suspended_ns)
+                return UINT64_MAX;
         if (trial->state == LKG_POD_TRYING || trial->state == LKG_POD_BACK)
                 return lkg_earlier(works_at(trial, facts, rules), over_at(trial, rules));
         if (trial->state == LKG_POD_FAILED || (trial->state == LKG_POD_DEAD_END && facts->is_good))

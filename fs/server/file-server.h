@@ -302,6 +302,7 @@ static inline bool lkg_handle_is_file(uint64_t fh)
 struct lkg_file *lkg_file_get(uint64_t fh);
 int lkg_file_fd(uint64_t fh);         /* borrowed; reopened after a restart; -errno */
 uid_t lkg_file_opener(uint64_t fh);   /* 0 also if unknown */
+void lkg_file_opened_by(uint64_t fh, int tid); /* of a writer */
 /** lkg_file_is_inherited() - is @tid of another process than the one that opened the file and lives? False also if that is unknown. */
 bool lkg_file_is_inherited(uint64_t fh, int tid);
 uint32_t lkg_file_owner(uint64_t fh); /* see quota.h; 0 = unknown */

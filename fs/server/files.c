@@ -113,7 +113,7 @@ static void close_writer(struct lkg_node *node, int fd)
         }
 }
 
-/* The threads that opened them; of no use to a successor, who takes each close for one of the opener. */
+/* The processes that opened them to write; of no use to a successor, who takes each close for one of the opener. */
 static int openers[LKG_FILES];
 
 static struct lkg_file *record(uint64_t fh, uint32_t *ret_index)
@@ -179,22 +179,24 @@ int lkg_file_reserve_for(uint32_t owner, uint32_t *ret_index)
 
 int lkg_file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index)
 {
-        int r = lkg_file_reserve_for(lkg_caller_share(ctx, &quota), ret_index);
+        return lkg_file_reserve_for(lkg_caller_share(ctx, &quota), ret_index);
+}
 
-        if (r == 0)
-                openers[*ret_index] = ctx->pid;
-        return r;
+void lkg_file_opened_by(uint64_t fh, int tid)
+{
+        uint32_t index;
+
+        if (record(fh, &index))
+                openers[index] = lkg_caller_process(tid);
 }
 
 bool lkg_file_is_inherited(uint64_t fh, int tid)
 {
         uint32_t index;
-        int opener = record(fh, &index) ? openers[index] : 0, process;
+        int opener = record(fh, &index) ? openers[index] : 0;
 
-        if (opener == 0 || opener == tid)
-                return false;
-        process = lkg_caller_process(opener);
-        return process != 0 && process != lkg_caller_process(tid);
+        return opener != 0 && opener != tid && lkg_caller_process(opener) == opener &&
+               lkg_caller_process(tid) != opener;
 }
 
 void lkg_file_give_back(uint32_t index)

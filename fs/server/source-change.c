@@ -148,6 +148,7 @@ static int create(fuse_req_t req, const struct changed_name *at, mode_t mode, ui
                 return r;
         node = lkg_node_get(ret->ino);
         fi->fh = lkg_file_fill(record, node, fi->flags, LKG_STEAL_FD(fd));
+        lkg_file_opened_by(fi->fh, fuse_req_ctx(req)->pid);
         atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
         return 0;
 }

@@ -57,6 +57,8 @@ int lkg_source_open_file(fuse_req_t req, struct lkg_node *node, struct fuse_file
         }
         r = open_file(record, node, fi);
         lkg_caller_leave(&caller);
+        if (r == 0 && !fi->noflush)
+                lkg_file_opened_by(fi->fh, fuse_req_ctx(req)->pid);
         if (r < 0)
                 lkg_file_give_back(record);
         if (fi->flags & O_TRUNC)

@@ -551,8 +551,11 @@ const struct lkg_bad *lkg_pods_mark(const struct lkg_component *c, const char *f
  */
 const char *lkg_pods_directory(const struct lkg_candidate *kubelet, const char *mount_point,
                                const char *source, int source_fd);
-/** lkg_pods_stay() - do pods that are served have no file in @dir, which the kubelet's layers name now (NULL = none)? The first answer is no. */
-bool lkg_pods_stay(struct lkg_component *c, const char *dir);
+/**
+ * lkg_pods_stay() - do pods that are served have no file in @dir, which the kubelet's layers name now (NULL = none)? The first answer of an
+ * engine is no, unless the kubelet is not told to read the view's directory.
+ */
+bool lkg_pods_stay(struct lkg_component *c, const struct lkg_component *kubelet, const char *dir);
 /** lkg_pods_is_unsettled() - lkg_unsettled_fn of the manifests; @userdata is the component. */
 bool lkg_pods_is_unsettled(const char *path, const char *sha256, void *userdata);
 /** lkg_pods_served() - the texts of c->active, borrowed; NULL = nothing is served. */

@@ -25,7 +25,9 @@ extern const char *const lkg_pod_state_names[_LKG_POD_STATE_MAX]; /* "good", "un
 /* All zero: good. */
 struct lkg_pod_trial {
         enum lkg_pod_state state;
-        uint64_t since_ns; /* begin of the trial, or when it went back */
+        uint64_t since_ns; /* begin of the trial, or when it went back; moved by what was not to be known */
+        uint64_t changed_ns;   /* the same, not moved */
+        uint64_t suspended_ns; /* since when nothing is to be known; 0 = it is */
 };
 
 struct lkg_pod_facts {
@@ -34,8 +36,8 @@ struct lkg_pod_facts {
         bool can_ask;        /* it names probes that can be asked */
         uint64_t answers_ns; /* since when all of them have answered well; 0 = they do not */
         unsigned restarts;   /* of its container that restarted most often, since the change */
-        bool suspended;      /* who starts it, or says where it is, answered before and does not: nothing can be known */
-        bool unknown;        /* nobody has ever said where it is, so nothing is asked */
+        bool suspended; /* who starts it, or says where it is, answered before and does not: nothing can be known */
+        bool unknown; /* nobody has ever said where it is, so nothing is asked */
 };
 
 struct lkg_pod_rules {

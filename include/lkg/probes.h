@@ -130,8 +130,8 @@ struct lkg_pod_checks;
 /* What the container runtime says. */
 struct lkg_pod_runtime {
         struct lkg_containers containers; /* none before it has answered */
-        bool silent;                      /* it does not answer, or there is none; what it said before stays */
-        bool answered;                    /* it did once */
+        bool silent;   /* it does not answer, or there is none; what it said before stays */
+        bool answered; /* it did once */
 };
 
 struct lkg_pod_checks *lkg_pod_checks_new(struct lkg_probes *probes);

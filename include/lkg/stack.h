@@ -157,8 +157,8 @@ struct lkg_stack;
 struct lkg_stack *lkg_stack_new(const struct lkg_stack_config *config);
 struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
 /**
- * lkg_stack_inherit() - take over what @before, a stack of other settings, has read: it counts until the first look, and after that
- * instead of a file that is being written. Every file is read again.
+ * lkg_stack_inherit() - of manifests, take over what @before, a stack of other settings, has read: it counts instead of a file that is being
+ * written or moved. Every file is read again.
  */
 void lkg_stack_inherit(struct lkg_stack *stack, struct lkg_stack *before);
 /**
@@ -409,6 +409,7 @@ struct lkg_settled {
         char *vouched[LKG_MESSAGES_AT_ONCE]; /* paths that their writers have reported as complete */
         size_t n_vouched;
         bool vouched_all; /* an operator asked for a look now */
+        bool new_stacks;  /* they have no earlier content to fall back on, so every file counts as it is */
         bool started;     /* there were earlier looks; before that, there are only timestamps */
         bool replaces; /* another engine ran until a moment ago: it may have seen writers that we do not know */
         uint64_t lost_ns; /* when a file server went away; 0 = never */

@@ -161,6 +161,47 @@ def test_who_has_inherited_the_file_does_not_close_it_for_its_writer(pods, tmp_p
     assert served(pods)["etcd.yaml"] == pod("etcd", "etcd:2", "    args: [--whole]\n") and pods.generation("static-pods") == before + 1
 
 
+def test_a_component_of_another_kind_becomes_one_of_static_pods():
+    proxy = {"name": "static-pods", "kind": "KubeProxyConfiguration", "file": "proxy.conf", "base": "proxy.conf", "dropInDir": "manifests"}
+    with mounted(components=[COMPONENTS[0]]) as mount:
+        mount.write("proxy.conf", "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n", 0o600)
+        for components in ([COMPONENTS[0], proxy], COMPONENTS, [COMPONENTS[0], proxy], COMPONENTS):
+            mount.write_config(components=components)
+            mount.reload()
+            pods = components == COMPONENTS
+            mount.wait_for(lambda pods=pods: os.path.exists(mount.vpath("status", "static-pods", "pods")) == pods, "these settings")
+        mount.wait_for(lambda: served(mount) == MANIFESTS, "the pods", component="static-pods")
+        assert "was killed by signal" not in mount.log()
+
+
+def test_a_reload_waits_for_no_layer_that_is_open():
+    """Which counts as it is: what a reload reads has no earlier content to fall back on."""
+    with mounted(components=[{"name": "kubelet"}]) as mount:
+        mount.write("mine.conf", lib.HEADER + "providerID: mine\n")
+        mount.write_config(components=[{"name": "kubelet", "instance": "mine.conf"}])
+        mount.reload()
+        with open(mount.path("mine.conf"), "a", encoding="utf-8") as file:
+            file.write("# later\n")
+            file.flush()
+            os.mkdir(mount.path("conf2.d"))
+            mount.write_config(components=[{"name": "kubelet", "instance": "mine.conf", "dropInDir": "conf2.d"}])
+            mount.reload()
+            assert "providerID: mine\n" in mount.document()
+
+
+def test_the_number_of_a_file_that_is_gone_is_used_again(pods):
+    """By a program that writes all files anew, behind the view: the pod of the first one stays for the moment."""
+    fd = os.open(pods.behind("manifests"), os.O_RDONLY)
+    try:
+        os.unlink("etcd.yaml", dir_fd=fd)
+        with open("aa.yaml", "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600, dir_fd=fd)) as file:
+            file.write(pod("aa"))
+        pods.wait_for(lambda: "aa.yaml" in served(pods), "the new one", component="static-pods")
+        assert "etcd.yaml" in served(pods)
+    finally:
+        os.close(fd)
+
+
 def save_as_vi_does(path, text):
     os.rename(path, path + "~")
     lib.write_file(path, text, 0o600)
@@ -310,7 +351,10 @@ def test_the_source_is_what_the_kubelet_names(pods):
     pods.write("pods.d/x.yaml", pod("x"), 0o600)
     pods.drop("50-pods.conf", f"staticPodPath: {pods.mountpoint}/pods.d\n")
     assert served(pods) == MANIFESTS, "a kubelet that runs would end those that are not there"
-    assert "[LKG4026]" in findings(pods) and f"staticPodPath: {pods.mountpoint}/pods.d\n" in pods.document()
+    for again in (lambda: None, pods.reload, lambda: kill_engine(pods)):
+        again()
+        pods.wait_for(lambda: "[LKG4026]" in findings(pods), "it is said", component="static-pods")
+        assert served(pods) == MANIFESTS and f"staticPodPath: {pods.mountpoint}/pods.d\n" in pods.document()
     for name, text in MANIFESTS.items():
         pods.write(f"pods.d/{name}", text, 0o600)
     pods.command("sync", "now", "static-pods")
