@@ -180,13 +180,15 @@ def test_a_reload_waits_for_no_layer_that_is_open():
         mount.write("mine.conf", lib.HEADER + "providerID: mine\n")
         mount.write_config(components=[{"name": "kubelet", "instance": "mine.conf"}])
         mount.reload()
+        mount.wait_for(lambda: "providerID: mine\n" in mount.document(), "it is a layer")
         with open(mount.path("mine.conf"), "a", encoding="utf-8") as file:
             file.write("# later\n")
             file.flush()
             os.mkdir(mount.path("conf2.d"))
+            mount.write("conf2.d/10-a.conf", lib.HEADER + "maxPods: 61\n")
             mount.write_config(components=[{"name": "kubelet", "instance": "mine.conf", "dropInDir": "conf2.d"}])
             mount.reload()
-            assert "providerID: mine\n" in mount.document()
+            assert "providerID: mine\n" in mount.wait_for(lambda: "\nmaxPods: 61\n" in mount.document() and mount.document(), "the new settings")
 
 
 def test_the_number_of_a_file_that_is_gone_is_used_again(pods):

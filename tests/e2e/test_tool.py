@@ -85,11 +85,11 @@ def test_help(tree):
 
 
 def complete(tree, *words, **environment):
-    """Of bash; what the program offers is tested in test_tool_view.py."""
+    """Of bash, without a view, whoever mounts one; what the program offers is tested in test_tool_view.py."""
     script = (f"source {lib.REPOSITORY}/contrib/completion/lkgfs; COMP_WORDS=({' '.join(repr(w) for w in words)}); "
               f"COMP_CWORD={len(words) - 1}; _lkgfs; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
     path = f"{os.path.dirname(lib.LKGFS)}:{os.environ['PATH']}"
-    result = lib.shell(script, cwd=tree, check=True, env={**os.environ, "PATH": path, **environment})
+    result = lib.shell(script, cwd=tree, check=True, env={**os.environ, "PATH": path, "LKGFS_MOUNTPOINT": os.fspath(tree), **environment})
     return set(result.stdout.decode().split())
 
 
