@@ -300,8 +300,8 @@ static inline bool lkg_handle_is_file(uint64_t fh)
         return fh != 0 && !(fh & LKG_HANDLE_LOOSE);
 }
 struct lkg_file *lkg_file_get(uint64_t fh);
-int lkg_file_fd(uint64_t fh);         /* borrowed; reopened after a restart; -errno */
-uid_t lkg_file_opener(uint64_t fh);   /* 0 also if unknown */
+int lkg_file_fd(uint64_t fh);                  /* borrowed; reopened after a restart; -errno */
+uid_t lkg_file_opener(uint64_t fh);            /* 0 also if unknown */
 void lkg_file_opened_by(uint64_t fh, int tid); /* of a writer */
 /** lkg_file_is_inherited() - is @tid of another process than the one that opened the file and lives? False also if that is unknown. */
 bool lkg_file_is_inherited(uint64_t fh, int tid);
@@ -367,7 +367,7 @@ bool lkg_caller_is_root(const struct fuse_ctx *ctx);
 /** lkg_caller_is_host_root() - root in the host's user and mount namespaces, whatever is configured. */
 bool lkg_caller_is_host_root(const struct fuse_ctx *ctx);
 void lkg_caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
-int lkg_caller_process(int tid); /* its process; 0 = gone, or unknown */
+int lkg_caller_process(int tid);                                /* its process; 0 = gone, or unknown */
 ssize_t lkg_caller_read_proc(int tid, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
 
 /* matching.c */
