@@ -56,8 +56,8 @@ static const struct lkg_bad *mark_of(const struct lkg_bad_list *bad, const char 
         const struct lkg_config_source source = lkg_pods_source(file, sha256);
         const struct lkg_bad *mark = bad ? lkg_bad_find(bad, &source) : NULL;
 
-        for (size_t i = 0; bad && !mark && i < bad->n_items;
-             i++) /* the same text is no better under another name */
+        /* the same text is no better under another name */
+        for (size_t i = 0; bad && !mark && i < bad->n_items; i++)
                 if (strcmp(bad->items[i].source.sha256, sha256) == 0)
                         mark = &bad->items[i];
         return mark;
@@ -328,17 +328,16 @@ const char *lkg_pods_directory(const struct lkg_candidate *kubelet, const char *
 }
 
 /* Does the kubelet's document that is served, perhaps by the engine before, name another directory than the view's? */
-static bool reads_itself(const struct lkg_component *c, const struct lkg_component *kubelet)
+static bool reads_itself(const struct lkg_component *kubelet)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        const char *path, *tail;
+        const char *path;
 
         if (!kubelet->active || lkg_decode_own(kubelet->active->document.data,
                                                kubelet->active->document.size, 0, NULL, &doc) < 0)
                 return false;
         path = lkg_map_get_string(doc, "staticPodPath");
-        tail = path ? strrchr(path, '/') : NULL;
-        return path && !(tail && strcmp(tail + 1, c->config->file) == 0);
+        return path && !(kubelet->names.pods_dir && strcmp(path, kubelet->names.pods_dir) == 0);
 }
 
 /* A kubelet that runs reads the view's directory, and would end the pods at once that the other one does not have. */
@@ -346,7 +345,7 @@ bool lkg_pods_stay(struct lkg_component *c, const struct lkg_component *kubelet,
 {
         LKG_CLEANUP(lkg_freep) char *elsewhere = LKG_STEAL(c->pods->elsewhere);
         const struct lkg_value *texts = lkg_pods_served(c);
-        bool moves = (c->pods->is_placed || reads_itself(c, kubelet)) && dir &&
+        bool moves = (c->pods->is_placed || reads_itself(kubelet)) && dir &&
                      strcmp(dir, c->config->dropin_dir) != 0;
 
         c->pods->is_placed = true;
@@ -475,25 +474,26 @@ const struct lkg_value *lkg_pods_served(struct lkg_component *c)
 }
 
 /*
- * Of a text that was served, or judged, the engine before has seen that it was complete. A file that is new to an engine that has run for a
- * while may have been written before anybody looked there.
+ * Of a text that was served or judged, the engine before has seen the end. A file that is new to a running engine may be older than its look.
  */
 bool lkg_pods_is_unsettled(const char *path, const char *sha256, void *userdata)
 {
         struct lkg_component *c = userdata;
+        struct lkg_settled *settled = c->env->settled;
         const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
         const struct lkg_value *served = lkg_pods_served(c);
-        bool known = !sha256 || lkg_pods_mark(c, file, sha256) || !served ||
-                     (c->env->settled->started && !lkg_pods_text(served, file));
+        bool known = !sha256 || settled->new_stacks || lkg_pods_mark(c, file, sha256) || !served ||
+                     (settled->started && !lkg_pods_text(served, file)),
+             unsettled;
 
         for (size_t i = 0; i < c->pods->n_items && !known; i++)
                 known = strcmp(c->pods->items[i].file, file) == 0 &&
                         strcmp(c->pods->items[i].sha256, sha256) == 0;
-        if (c->env->settled->new_stacks) { /* of the settings before, the layers are known */
-                c->env->settled->recent |= !sha256;
-                return !sha256 || lkg_watch_unsettled(c->env->settled->watch, path);
-        }
         if (!known)
-                lkg_settled_doubt(c->env->settled, path);
-        return lkg_is_unsettled(path, sha256, c->env->settled);
+                lkg_settled_doubt(settled, path);
+        unsettled = lkg_is_unsettled(path, sha256, settled);
+        if (!settled->new_stacks)
+                return unsettled;
+        settled->recent |= !sha256; /* of the settings before, the layers are known */
+        return !sha256 || lkg_watch_unsettled(settled->watch, path);
 }

@@ -243,7 +243,7 @@ bool lkg_watch_tick(struct lkg_watch *w, uint64_t now_ns)
 
 /* ---- events ---- */
 
-/* A new name: only a regular file with one link can be in the middle of a write. */
+/* A new name: a regular file with one link may be in the middle of a write. With content it was linked, or an event tells of the write. */
 static bool created(struct lkg_watch *w, const char *path, uint64_t now_ns)
 {
         char reachable[PATH_MAX];
@@ -251,8 +251,7 @@ static bool created(struct lkg_watch *w, const char *path, uint64_t now_ns)
 
         if (!reach(w, path, reachable) || lstat(reachable, &st) < 0)
                 return true;
-        if (!S_ISREG(st.st_mode) || st.st_nlink > 1 ||
-            st.st_size > 0) /* linked (O_TMPFILE), or an event tells of the write */
+        if (!S_ISREG(st.st_mode) || st.st_nlink > 1 || st.st_size > 0)
                 return true;
         return !lkg_watch_unsettle(w, path, now_ns);
 }

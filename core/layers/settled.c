@@ -128,7 +128,7 @@ static bool just_written(struct lkg_settled *s, const char *path)
         if (gone ? is_said_to_be_gone(s, path) : closed && !slow)
                 return false;
         if (!s->started) {
-                age = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
+                age = (uint64_t)lkg_timespec_ns(&st.st_ctim);
                 return age <= lkg_realtime_ns() && lkg_realtime_ns() - age < LKG_RECENT_NS;
         }
         return stable_for(s, path, &st, now) < (lost || slow ? LKG_UNSETTLED_NS : LKG_RECENT_NS);
@@ -177,7 +177,7 @@ void lkg_settled_doubt(struct lkg_settled *s, const char *path)
                 return;
         if (is_vouched(s, path) || lkg_watch_unsettled(s->watch, path) || stat(path, &st) < 0)
                 return;
-        written = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
+        written = (uint64_t)lkg_timespec_ns(&st.st_ctim);
         if (s->started && written + (now - s->lost_ns) > real)
                 return; /* changed since: its writer has been seen */
         if (written <= real && real - written < LKG_UNCLOSED_NS && real - written < now)

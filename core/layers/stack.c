@@ -424,7 +424,7 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
         return r;
 }
 
-/* Under another name it is the file of before: a program has written it under a temporary one. */
+/* Under another name it is the file of before, written under a temporary one. The number alone may have been used again. */
 static bool is_renamed(const struct collect *c, size_t n, const struct lkg_layer *layer)
 {
         for (size_t i = 0; i < n && layer->has_identity; i++) {
@@ -433,8 +433,7 @@ static bool is_renamed(const struct collect *c, size_t n, const struct lkg_layer
                 if (other->has_identity && other->identity.ino == layer->identity.ino &&
                     other->identity.dev == layer->identity.dev &&
                     other->identity.size == layer->identity.size &&
-                    other->identity.mtime_ns ==
-                            layer->identity.mtime_ns) /* the number may have been used again */
+                    other->identity.mtime_ns == layer->identity.mtime_ns)
                         return true;
         }
         return false;

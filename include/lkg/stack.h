@@ -313,9 +313,9 @@ bool lkg_is_kubeconfig(const struct lkg_value *doc);
  * the caller polls. One thread.
  */
 
-#define LKG_UNCLOSED_NS \
-        (30 * LKG_NSEC_PER_SEC) /* half a document may be valid: a writer that pauses is waited for */
-#define LKG_UNSETTLED_NS (2 * LKG_NSEC_PER_SEC) /* of what nobody is known to write */
+/* Half a document may be valid: a writer that pauses is waited for. LKG_UNSETTLED_NS is for what nobody is known to write. */
+#define LKG_UNCLOSED_NS  (30 * LKG_NSEC_PER_SEC)
+#define LKG_UNSETTLED_NS (2 * LKG_NSEC_PER_SEC)
 #define LKG_POLL_NS      (2 * LKG_NSEC_PER_SEC)
 
 /* What may have changed since the last query: paths, or simply anything. */

@@ -9,8 +9,6 @@ import pytest
 
 import lkgfs_testlib as lib
 
-OUTSIDE = {"manpages.debian.org"}  # where a reader may be led by a click
-
 
 class Page(html.parser.HTMLParser):
     def __init__(self, text):

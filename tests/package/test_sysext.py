@@ -67,4 +67,3 @@ def test_it_is_merged_and_taken_off_while_a_view_is_mounted(machine, files):
 def pid_of(machine, name):
     found = machine.run("pgrep", "--exact", name).stdout.decode().split()
     return int(found[-1]) if found else None
-
