@@ -38,7 +38,7 @@ def flag(word):
 TYPO = f"sed -i 's/^  containers:/  containers/' {FILE}"
 COPY = f"cp {FILE} {FILE}.bak && {flag('--v=3')}"
 SLOW = (f"sed 's/^    - kube-apiserver$/&\\n    - --v=4/' {FILE} > /root/next; "
-        f"{{ head -c 1200 /root/next; sleep 30; tail -c +1201 /root/next; }} > {FILE}")
+        f"{{ head -c 1200 /root/next; sleep 25; tail -c +1201 /root/next; }} > {FILE}")
 WRONG = flag("--no-such-flag")
 UNHEARD = f"sed -i s/--secure-port=6443/--secure-port=6444/ {FILE}"  # it runs, and its probes do not reach it
 rows = {}
@@ -136,7 +136,7 @@ def test_without_lkgfs_half_a_file_counts(node):
     with Watched(node) as seen:
         node.output(SLOW)
         replaced(node)
-    note("half of it written, the rest 30 s later", str(seen))
+    note("half of it written, the rest 25 s later", str(seen))
     mend(node)
 
 
@@ -203,7 +203,7 @@ def test_half_a_file(node):
         replaced(node)
         assert "\tgood\t" in verdict(node) and has(node, "--v=4") == [True]
     assert seen.new == {"etcd": 0, "kube-apiserver": 1} and seen.changes[0][0] >= written - 1, "not before it was written"
-    note("half of it written, the rest 30 s later", str(seen))
+    note("half of it written, the rest 25 s later", str(seen))
     node.output(f"cp {FILE} /root/good")
 
 
