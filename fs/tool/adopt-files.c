@@ -42,13 +42,26 @@ static void place_close(struct adopt_place *place)
         place->fd = lkg_close(place->fd);
 }
 
-bool lkg_adopt_same_file(int dirfd, const char *a, const char *b)
+/* Are they names of one file? */
+static bool is_same_file(int dirfd, const char *a, const char *b)
 {
         struct stat x, y;
 
         return fstatat(dirfd, a, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
                fstatat(dirfd, b, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_dev == y.st_dev &&
                x.st_ino == y.st_ino;
+}
+
+/* Under which name, in its directory, the file is kept: @name, unless another file has that; then `@name.1` and so on. */
+static const char *name_to_keep(const struct adopt_place *place, const char *name)
+{
+        const char *ret = name;
+
+        for (unsigned i = 1; faccessat(place->fd, ret, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+                             !is_same_file(place->fd, place->name, ret);
+             i++)
+                ret = lkg_tool_format("%s.%u", name, i);
+        return ret;
 }
 
 /* ---- the record ---- */
@@ -220,13 +233,20 @@ int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_fil
         return r < 0 ? failed(look, "", file->path, r) : LKG_TOOL_OK;
 }
 
-int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *aside,
-                      const char *text)
+int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *text, bool hidden,
+                      const char **ret_kept)
 {
         LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
         int r = place_open(look, path, &place);
 
-        return r < 0 ? failed(look, "", path, r) : write_file(look, &place, path, aside, true, text);
+        if (r < 0)
+                return failed(look, "", path, r);
+        *ret_kept =
+                name_to_keep(&place, lkg_tool_format("%s%s" LKG_ADOPT_BAKED, hidden ? "." : "", place.name));
+        if (text)
+                return write_file(look, &place, path, *ret_kept, true, text);
+        r = renameat2(place.fd, place.name, place.fd, *ret_kept, RENAME_NOREPLACE) < 0 ? -errno : 0;
+        return r < 0 ? failed(look, "", path, r) : LKG_TOOL_OK;
 }
 
 /* ---- undoing ---- */
@@ -276,7 +296,7 @@ static int unmake_file(const struct adopt_place *place, const struct lkg_adopt_f
                        const char **ret_kept)
 {
         const char *aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, place->name);
-        const char *edited = lkg_tool_format("%s" LKG_ADOPT_EDITED, place->name);
+        const char *edited;
         bool has_aside;
         int r;
 
@@ -284,12 +304,13 @@ static int unmake_file(const struct adopt_place *place, const struct lkg_adopt_f
         has_aside = faccessat(place->fd, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
         if (file->kept && !has_aside)
                 return 0; /* it was never replaced, or it is back already */
-        r = lkg_adopt_same_file(place->fd, place->name, aside) ? 0 : is_edited(place, file->sha256);
+        r = is_same_file(place->fd, place->name, aside) ? 0 : is_edited(place, file->sha256);
         if (r < 0)
                 return r;
         if (r > 0) {
-                *ret_kept = "was edited, and is kept with the ending " LKG_ADOPT_EDITED;
-                if (linkat(place->fd, place->name, place->fd, edited, 0) < 0)
+                edited = name_to_keep(place, lkg_tool_format("%s" LKG_ADOPT_EDITED, place->name));
+                *ret_kept = lkg_tool_format("was edited, and is kept as %s", edited);
+                if (linkat(place->fd, place->name, place->fd, edited, 0) < 0 && errno != EEXIST)
                         return -errno;
         }
         if (!file->kept)

@@ -161,27 +161,6 @@ static bool is_served(const struct lkg_adopt_node *look, int view, int fd, const
                memcmp(*ret_text, present, n) == 0;
 }
 
-static int bake(const struct lkg_adopt_node *look, const char *dir, int fd, const char *name,
-                const char *text)
-{
-        const char *aside = lkg_tool_format(".%s" LKG_ADOPT_BAKED, name);
-        int status = LKG_TOOL_OK, r = 0;
-
-        if (faccessat(fd, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0 && !lkg_adopt_same_file(fd, name, aside))
-                r = -EEXIST; /* not of a run that was interrupted */
-        else if (text)
-                status = lkg_adopt_replace(look, lkg_tool_format("%s/%s", dir, name), aside, text);
-        else
-                r = renameat2(fd, name, fd, aside, RENAME_NOREPLACE) < 0 ? -errno : 0;
-        if (r < 0)
-                return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "keep '%s%s/%s' as %s: %s", look->root,
-                                     dir, name, aside, strerror(-r));
-        if (status == LKG_TOOL_OK)
-                lkg_tool_note(look->tool, "%s%s/%s is not what was served, and is kept as %s", look->root,
-                              dir, name, aside);
-        return status;
-}
-
 int lkg_adopt_bake_pods(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
                         const char *dir)
 {
@@ -190,14 +169,21 @@ int lkg_adopt_bake_pods(const struct lkg_adopt_node *look, const struct lkg_adop
         LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, dir, O_RDONLY | O_DIRECTORY);
         struct lkg_strings names = { 0 };
         int status = LKG_TOOL_OK;
+        const char *path, *kept;
         char *text;
 
         if (view < 0 || fd < 0)
                 return LKG_TOOL_OK; /* an earlier run has been here, or nobody reads it */
         (void)lkg_tool_names(fd, ".", DT_UNKNOWN, &names);
-        for (size_t i = 0; status == LKG_TOOL_OK && i < names.n_items; i++)
-                if (is_manifest(fd, names.items[i]) && !is_served(look, view, fd, names.items[i], &text))
-                        status = bake(look, dir, fd, names.items[i], text);
+        for (size_t i = 0; status == LKG_TOOL_OK && i < names.n_items; i++) {
+                if (!is_manifest(fd, names.items[i]) || is_served(look, view, fd, names.items[i], &text))
+                        continue;
+                path = lkg_tool_format("%s/%s", dir, names.items[i]);
+                status = lkg_adopt_replace(look, path, text, true, &kept);
+                if (status == LKG_TOOL_OK)
+                        lkg_tool_note(look->tool, "%s%s is not what was served, and is kept as %s",
+                                      look->root, path, kept);
+        }
         return status;
 }
 

@@ -177,10 +177,13 @@ int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_fil
  */
 int lkg_adopt_unmake(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
                      const char **ret_kept);
-/** lkg_adopt_replace() - replace the content of an existing file, with its owner and mode; the old one is kept as @aside, beside it. */
-bool lkg_adopt_same_file(int dirfd, const char *a, const char *b); /* are they names of one file? */
-int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *aside,
-                      const char *text);
+/**
+ * lkg_adopt_replace() - replace the content of an existing file, with its owner and mode. The old one stays beside it.
+ * @text: NULL = nothing takes its place
+ * @ret_kept: the name of the old one: NAME.before-abandon, or .NAME.before-abandon if @hidden; with a number if an earlier run has left one
+ */
+int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *text, bool hidden,
+                      const char **ret_kept);
 /** lkg_adopt_clean() - remove the copies that lkgfs leaves behind the view. */
 int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
 

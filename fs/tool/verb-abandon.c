@@ -94,8 +94,7 @@ static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
 static int write_base(const struct leaving *l, const struct lkg_value *served)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        const char *root = l->look.root, *base = l->look.base,
-                   *aside = lkg_tool_format("%s" LKG_ADOPT_BAKED, base);
+        const char *root = l->look.root, *base = l->look.base, *kept;
         char *present;
         size_t size;
         int r = lkg_root_read(l->look.rootfd, base, &present, &size);
@@ -104,14 +103,10 @@ static int write_base(const struct leaving *l, const struct lkg_value *served)
                 return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "'%s%s': %s", root, base, strerror(-r));
         lkg_render(served, lkg_detect_format(present, size), &text);
         (void)lkg_buf_text(&text);
-        if (lkg_root_exists(l->look.rootfd, aside))
-                return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
-                                     "'%s%s' is in the way: the base would be kept there; move it away",
-                                     root, aside);
-        if (lkg_adopt_replace(&l->look, base, strrchr(aside, '/') + 1, text.data) != LKG_TOOL_OK)
+        if (lkg_adopt_replace(&l->look, base, text.data, false, &kept) != LKG_TOOL_OK)
                 return LKG_TOOL_FAILED;
-        lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%s", root, base, root,
-                      aside);
+        lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%.*s%s", root, base,
+                      root, (int)(strrchr(base, '/') + 1 - base), base, kept);
         return LKG_TOOL_OK;
 }
 

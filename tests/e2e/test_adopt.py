@@ -127,6 +127,24 @@ def test_what_was_served_is_baked(node):
     assert not (root / DROPIN).exists() and not (root / "etc/lkgfs").exists()
 
 
+def test_what_an_earlier_abandon_has_kept_stays(node):
+    root = node("kubeadm")
+    base, config = root / "var/lib/kubelet/config.yaml", root / "etc/lkgfs/config.yaml"
+    drop_in = root / "etc/kubernetes/kubelet.conf.d/50-x.conf"
+    kept = {}
+    for number, ending in ((7, ""), (8, ".1"), (9, ".2")):
+        assert tool(root, "adopt", "--force")[0] == GOOD
+        kept[f"{base}.before-abandon{ending}"] = base.read_bytes()
+        config.write_text(f"{config.read_text()}# {number}\n")
+        kept[f"{config}.after-lkgfs{ending}"] = config.read_bytes()
+        drop_in.parent.mkdir(exist_ok=True)
+        drop_in.write_text(f"{lib.HEADER}maxPods: {number}\n")
+        code, _, err = tool(root, "abandon")
+        assert code == GOOD and f"config.yaml.before-abandon{ending}\n" in err and f"is kept as config.yaml.after-lkgfs{ending}" in err, err
+        assert f"\nmaxPods: {number}\n" in base.read_text() and not config.exists()
+        assert {path: pathlib.Path(path).read_bytes() for path in kept} == kept
+
+
 # A file where a directory is needed, and a directory where a file is needed: each stops adopt at another step.
 @pytest.mark.parametrize("path, is_directory", [
     ("etc/lkgfs", False),
