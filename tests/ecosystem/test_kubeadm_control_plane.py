@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kubeadm upgrade node` on a control-plane node whose static pods lkgfs serves: kubeadm writes manifests one after the other, waits until the mirror pod of
+"""`kubeadm upgrade apply` and `kubeadm upgrade node` on a control-plane node whose static pods lkgfs serves: kubeadm writes manifests one after the other, waits until the mirror pod of
 each has another hash, and puts the old ones back if it waits in vain; lkgfs tries them as well, and takes back what does not work.
 
 In a network of its own, so that kubeadm has its own ports, with a machine of namespaces, a real kube-apiserver and a real etcd. The kubelet is a
 stand-in: upstream's file source (`file-source`), whose pods it posts as mirror pods; in place of their containers this process answers the probes. While
-the pod of the API server does not work, the API server is down. The phases preflight (it asks a running system) and addon (CoreDNS, kube-proxy) are skipped.
+the pod of the API server does not work, the API server is down. The phases preflight (it asks a running system), addon (CoreDNS, kube-proxy) and
+bootstrap-token are skipped.
 """
 import copy
 import ctypes
@@ -181,10 +182,14 @@ def settings(machine, duration, settle):
     machine.run("systemctl", "reload", "lkgfs.service", check=True)
 
 
-def upgrade(machine, api, program, cluster, timeout):
+NODE_WORDS = ("node", "--skip-phases=preflight,addon")
+APPLY_WORDS = ("apply", "v1.37.2", "--yes", "--skip-phases=preflight,addon,bootstrap-token")
+
+
+def upgrade(machine, api, program, cluster, timeout, words=NODE_WORDS):
     api.put_configmap("kubeadm-config", {"ClusterConfiguration": cluster})
     machine.write("/root/upgrade.yaml", UPGRADE % timeout)
-    return kubeadm(machine, program, "upgrade", "node", "--skip-phases=preflight,addon", "--config=/root/upgrade.yaml", timeout=300)
+    return kubeadm(machine, program, "upgrade", *words, "--config=/root/upgrade.yaml", timeout=300)
 
 
 def texts(machine, directory):
@@ -208,11 +213,12 @@ def marks(machine):
     return [name.partition("@")[0] for name in machine.shell("ls /etc/kubernetes/bad/static-pods").stdout.decode().split()]
 
 
-def test_an_upgrade_that_works(node, api, program):
+@pytest.mark.parametrize("words", [NODE_WORDS, APPLY_WORDS], ids=["node", "apply"])
+def test_an_upgrade_that_works(node, api, program, words):
     machine, kubelet = node
     settings(machine, "2m", "30s")
     old = texts(machine, MANIFESTS)
-    code, said = upgrade(machine, api, program, NEW, "30s")
+    code, said = upgrade(machine, api, program, NEW, "30s", words)
     assert code == 0, said
     new = texts(machine, MANIFESTS)
     assert all(new[name] != old[name] for name in PODS)

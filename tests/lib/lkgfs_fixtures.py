@@ -98,7 +98,7 @@ def pytest_runtest_protocol(item):
             for mount in list(factory.mounts):
                 mount.abort()
 
-    timer = threading.Timer(marker.args[0] if marker else TEST_LIMIT_S, expire)
+    timer = threading.Timer((marker.args[0] if marker else TEST_LIMIT_S) * lib.SLOWNESS, expire)
     timer.daemon = True
     timer.start()
     yield

@@ -25,7 +25,8 @@ import tempfile
 import threading
 import time
 
-TIMEOUT_S = 30  # generous: an event that has not come by then will not come
+SLOWNESS = int(os.environ.get("LKGFS_TEST_SLOWNESS", "1"))  # of an emulated machine
+TIMEOUT_S = 30 * SLOWNESS  # generous: an event that has not come by then will not come
 PREFIX = f"lkgfs-e2e-{os.getpid()}-"  # so parallel sessions do not see each other's leftovers
 PARENT = os.environ.get("LKGFS_TEST_DIR", "/var/lib")  # owned by root up to /, not writable by others
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]

@@ -67,8 +67,9 @@ static void *end_it(void)
                 (void)raise(SIGSEGV);
         while (strcmp(how, "sleep") == 0)
                 (void)usleep(100000);
-        for (volatile unsigned i = 0;; i++)
+        for (volatile bool forever = true; forever;)
                 ;
+        return NULL;
 }
 
 void *malloc(size_t size)

@@ -6,13 +6,21 @@ import re
 import struct
 
 import lkgfs_testlib as lib
-from laboratory import Failure
+from laboratory import HERE, MACHINE, Failure
 
 ETC = "/etc/kubernetes"
 FILE = f"{ETC}/kubelet.conf"
 UNIT = "lkgfs.service"
 PROGRAMS = ("lkgfsd", "lkgfs-engine", "lkgfs-fs", "lkgfs-notify")
 STAND_IN = "/run/kubelet-stand-in"
+
+
+def install_stand_in(machine):
+    """It is the kubelet. Another machine than the default has a compiler, and may need it."""
+    if MACHINE == "bookworm":
+        machine.write("/usr/bin/kubelet", (lib.BUILD / "tests/machine/kubelet-stand-in").read_bytes(), mode="755")
+    else:
+        machine.run("gcc", "-D_GNU_SOURCE", "-o", "/usr/bin/kubelet", machine.put(HERE / "kubelet-stand-in.c"), check=True)
 
 
 def served(machine, field):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A laboratory of virtual machines: Debian 12 with systemd and Debian's kernel under QEMU, with no network.
+"""A laboratory of virtual machines: Debian 12 with systemd and Debian's kernel under QEMU, with no network. $LKGFS_MACHINE names another
+machine that `image` can make: `trixie`, `bookworm+bookworm-backports`, `bookworm:arm64`.
 
 A machine's disk is a copy-on-write clone of the image that `image` makes. `agent` runs commands in it. By hand, as root:
 
@@ -24,7 +25,8 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-QEMU = "qemu-system-x86_64"
+MACHINE = os.environ.get("LKGFS_MACHINE", "bookworm")
+ARM = MACHINE.endswith(":arm64")
 BOOT_S = 300  # with QEMU's translator on a busy machine; the usual time is a fifth of it
 COMMAND_S = 120
 
@@ -33,23 +35,26 @@ class Failure(Exception):
     pass
 
 
-def accelerator():
-    """KVM, or QEMU's translator, about ten times slower. A /dev/kvm without VMX or SVM behind it is slower than the translator."""
+def emulator():
+    """QEMU with KVM, or with its translator, about ten times slower. A /dev/kvm without VMX or SVM behind it is slower than the translator."""
+    if ARM:
+        return ["qemu-system-aarch64", "-machine", "virt", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "cortex-a72"]
     cpu = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     if os.access("/dev/kvm", os.R_OK | os.W_OK) and re.search(r"\b(vmx|svm)\b", cpu):
-        return ["-machine", "q35,accel=kvm", "-cpu", "host"]
+        return ["qemu-system-x86_64", "-machine", "q35,accel=kvm", "-cpu", "host"]
     # What Debian needs and no more: with -cpu max a boot takes the translator a fifth longer.
-    return ["-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "Nehalem"]
+    return ["qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "Nehalem"]
 
 
 def make_image(folder):
     """The image below @folder; made, if none is there or what it is made by has changed."""
-    parts = b"".join((HERE / name).read_bytes() for name in ("image", "agent", "machine-agent.service"))
-    image = pathlib.Path(folder).absolute() / f"image-{hashlib.sha256(parts).hexdigest()[:12]}"
+    parts = b"".join((HERE / name).read_bytes() for name in ("image", "agent", "machine-agent.service", "../lib/make-root"))
+    name = f"image-{MACHINE.replace(':', '-')}"
+    image = pathlib.Path(folder).absolute() / f"{name}-{hashlib.sha256(parts).hexdigest()[:12]}"
     image.parent.mkdir(parents=True, exist_ok=True)
-    if subprocess.run([HERE / "image", image], check=False).returncode != 0:
+    if subprocess.run([HERE / "image", image, MACHINE], check=False).returncode != 0:
         raise Failure("the image could not be made")
-    for other in image.parent.glob("image-*"):
+    for other in image.parent.glob(f"{name}-{'?' * 12}"):
         if other != image:
             shutil.rmtree(other)
     return image
@@ -78,8 +83,8 @@ class VirtualMachine:
 
     def command(self, *devices):
         # cache=writeback: the machine sees a disk with a volatile cache and has to flush it.
-        return [QEMU, *accelerator(), "-smp", "2", "-m", self.memory, "-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd"),
-                "-append", "root=/dev/vda rw console=ttyS0 quiet mitigations=off systemd.show_status=1 systemd.mask=systemd-timesyncd.service",
+        return [*emulator(), "-smp", "2", "-m", self.memory, "-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd"),
+                "-append", f"root=/dev/vda rw console={'ttyAMA0' if ARM else 'ttyS0'} quiet mitigations=off systemd.show_status=1 systemd.mask=systemd-timesyncd.service",
                 "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=writeback", "-device", "virtio-rng-pci", "-nic", "none",
                 "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=port,name=machine", "-no-reboot", "-display", "none", *self.more, *devices]
 

@@ -5,7 +5,7 @@ import re
 import tarfile
 
 import lkgfs_testlib as lib
-from inside import ETC, STAND_IN, UNIT, denials, mounts, property_of
+from inside import ETC, STAND_IN, UNIT, denials, install_stand_in, mounts, property_of
 
 TREE = lib.REPOSITORY / "tests/e2e/adopt/kubeadm/tree"
 BASE = "/var/lib/kubelet/config.yaml"
@@ -28,7 +28,7 @@ def test_a_node_of_kubeadm(machine):
             if path.is_file():
                 tar.add(path, arcname=path.relative_to(TREE))
     machine.shell("tar -C / --no-same-owner -xf -", input=data.getvalue(), check=True)
-    machine.write("/usr/bin/kubelet", (lib.BUILD / "tests/machine/kubelet-stand-in").read_bytes(), mode="755")
+    install_stand_in(machine)
     machine.shell("systemctl daemon-reload && systemctl enable --now kubelet", check=True)
     machine.wait_until(f"cmp {BASE} {STAND_IN}/read")
     assert last_config(machine) == BASE

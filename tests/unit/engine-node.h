@@ -118,7 +118,7 @@ static inline int setup(void **state)
         return 0;
 }
 
-static inline void stop(struct node *n, bool orderly)
+static inline void stop_node(struct node *n, bool orderly)
 {
         if (n->engine && orderly)
                 lkg_engine_stop(n->engine);
@@ -133,7 +133,7 @@ static inline int teardown(void **state)
 {
         struct node *n = *state;
 
-        stop(n, true);
+        stop_node(n, true);
         unsettle_node(n);
         assert_int_equal(tmpdir_remove(n->top), 0);
         free(n);

@@ -331,18 +331,18 @@ STEP(start, 0)
 
 STEP(stop, 0)
 {
-        stop(n, true);
+        stop_node(n, true);
 }
 
 STEP(kill, 0)
 {
-        stop(n, false);
+        stop_node(n, false);
 }
 
 /* A reboot that was announced. */
 STEP(reboot, 0)
 {
-        stop(n, true);
+        stop_node(n, true);
         assert_int_equal(tmpdir_remove(at(n, "runtime/blobs")), 0);
         assert_int_equal(unlink(at(n, "runtime/current")), 0);
 }
@@ -350,7 +350,7 @@ STEP(reboot, 0)
 /* One that was not; the runtime directory is a tmpfs. */
 STEP(cut_power, 0)
 {
-        stop(n, false);
+        stop_node(n, false);
         (void)lkg_close(n->runtime_fd);
         assert_int_equal(tmpdir_remove(at(n, "runtime")), 0);
         assert_int_equal(mkdir(at(n, "runtime"), 0700), 0);
