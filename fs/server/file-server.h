@@ -99,7 +99,7 @@ struct lkg_task {
         bool again; /* the source directory would block: no reply, a helper repeats the request */
         bool lost;  /* the caller was released before the reply: its effect must be undone */
         uint32_t reserved_node; /* lkg_quota_owner() for which a node of a new file is reserved; 0 = none */
-        bool swallow;           /* send nothing */
+        bool swallow;           /* do not send the next answer */
         char *buf;              /* LKG_MAX_WRITE bytes: replies are sent from here */
 };
 extern __thread struct lkg_task task;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libfuse and the device. libfuse only decodes requests and encodes replies: we read the device ourselves (into the
- * journal) and every reply passes reply_writev(), which keeps it in the journal where that matters, or parks it.
+ * journal) and every reply passes send_reply(), which keeps it in the journal where that matters, or parks it.
  *
  * The connection was negotiated by the supervisor (lkg_init_answer()); a server that would answer differently exits 77,
  * because a connection cannot be negotiated twice.
- * Source: libfuse 3.14 lib/fuse_lowlevel.c (process_buf, custom_io), <linux/fuse.h>.
+ * Source: libfuse lib/fuse_lowlevel.c (process_buf, fuse_send_msg), 3.10 to 3.18; <linux/fuse.h>.
  */
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "requests.h"
 
@@ -19,7 +21,7 @@ static void keep_reply(const struct iovec *iov, int count, char *to)
         }
 }
 
-static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata)
+static ssize_t send_reply(const struct iovec *iov, int count)
 {
         const struct fuse_out_header *out = iov[0].iov_base;
         size_t total = 0;
@@ -27,8 +29,10 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
 
         for (int i = 0; i < count; i++)
                 total += iov[i].iov_len;
-        if (task.swallow || (out->unique != 0 && task.again))
+        if (task.swallow || (out->unique != 0 && task.again)) {
+                task.swallow = false;
                 return (ssize_t)total; /* not an answer, or not yet */
+        }
         if (out->unique != 0 && task.slot && !lkg_slot_claim(task.slot)) {
                 task.lost = true;
                 return (ssize_t)total;
@@ -43,39 +47,41 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
                 keep_reply(iov, count, task.slot->reply);
                 atomic_store_explicit(&task.slot->reply_size, (uint32_t)total, memory_order_release);
         }
-        n = writev(fd, iov, count);
+        n = syscall(SYS_writev, server.device, iov, count);
         if (out->unique != 0)
                 atomic_fetch_add_explicit(&server.shm->served, 1, memory_order_relaxed);
         return n;
 }
 
-/* Never called: requests are handed over with process_buf. */
-static ssize_t no_read(int fd, void *buf, size_t size, void *userdata)
+/*
+ * libfuse answers by writev(2), and a program's own writev() comes before that of libc. What it has for this, fuse_session_custom_io(), is
+ * not in libfuse before 3.14, and not in Debian's 3.18.3. replay_init() sees whether it works.
+ */
+__attribute__((visibility("default"))) ssize_t writev(int fd, const struct iovec *iov, int count)
 {
-        errno = EBADF;
-        return -1;
+        return server.session && fd == server.device ? send_reply(iov, count)
+                                                     : syscall(SYS_writev, fd, iov, count);
 }
 
 static int new_session(struct lkg_error *err)
 {
-        static const struct fuse_custom_io io = { .writev = reply_writev, .read = no_read };
         char name[] = "lkgfs-fs";
         char *argv[] = { name, NULL };
         struct fuse_args args = FUSE_ARGS_INIT(1, argv);
-        int r;
+        char device[sizeof("/dev/fd/") + 11];
 
         server.session = fuse_session_new(&args, &lkg_fuse_ops, sizeof(lkg_fuse_ops), NULL);
         fuse_opt_free_args(&args); /* libfuse has made them its own */
         if (!server.session)
                 return lkg_error_set(err, -ENOMEM, NULL, "libfuse session");
-        r = fuse_session_custom_io(server.session, &io, server.device);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "libfuse custom io");
+        (void)snprintf(device, sizeof(device), "/dev/fd/%d", server.device);
+        if (fuse_session_mount(server.session, device) != 0)
+                return lkg_error_set(err, -EINVAL, NULL, "libfuse with %s", device);
         return 0;
 }
 
-/* libfuse has to see it, too; what it would answer is dropped. */
-static void replay_init(const void *request, size_t size)
+/* libfuse has to see it, too; what it would answer is dropped. Return: 0; -ENOTSUP: its answers do not come by writev(). */
+static int replay_init(const void *request, size_t size)
 {
         char copy[LKG_INIT_MAX];
         struct fuse_buf buf = { .size = size, .mem = copy };
@@ -83,7 +89,7 @@ static void replay_init(const void *request, size_t size)
         memcpy(copy, request, size);
         task.swallow = true;
         fuse_session_process_buf(server.session, &buf);
-        task.swallow = false;
+        return task.swallow ? -ENOTSUP : 0;
 }
 
 int lkg_session_open(struct lkg_error *err)
@@ -103,7 +109,10 @@ int lkg_session_open(struct lkg_error *err)
         r = new_session(err);
         if (r < 0)
                 return r;
-        replay_init(shm->init.request, shm->init.request_size);
+        r = replay_init(shm->init.request, shm->init.request_size);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "libfuse %s answers in another way than by writev()",
+                                     fuse_pkgversion());
         server.maps_directly = lkg_init_maps_directly(ours);
         return 0;
 }
