@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The slots of a rollout: sends what the seeker (<lkg/slots.h>) asks for, and tells it the answers. A list of all slots of the followed
- * ConfigMap, then a watch from there; when the watch breaks off, another list.
+ * ConfigMap, then a watch from there, as long as the seeker watches; when the watch breaks off, another list.
  */
 #include <lkg/base.h>
 
@@ -458,8 +458,13 @@ static void drive(struct lkg_slot_keeper *keeper)
                 begin_list(keeper);
         else if (request != LKG_SLOT_NOTHING)
                 send_slot(keeper, request);
-        if (!keeper->watch && *keeper->position && *keeper->uid && keeper->seeker.in_contact)
+        if (!lkg_seeker_watches(&keeper->seeker)) {
+                stop_watch(keeper);
+                lkg_seeker_watch_closed(&keeper->seeker);
+        } else if (!keeper->watch && *keeper->position && *keeper->uid && keeper->seeker.in_contact &&
+                   !keeper->seeker.must_list) {
                 start_watch(keeper);
+        }
         arm(keeper, due_ns);
         tell_changes(keeper);
 }
@@ -494,6 +499,7 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
                                       char ret_words[static 256])
 {
         struct lkg_slot_keeper *keeper = places->apiserver ? places->apiserver->slots : NULL;
+        struct lkg_slot_wish mine = *wish;
         enum lkg_slot_verdict verdict;
 
         *ret_words = '\0';
@@ -508,7 +514,8 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
         }
         (void)snprintf(keeper->seeker.node_uid, sizeof(keeper->seeker.node_uid), "%s",
                        places->apiserver->node_says.uid);
-        lkg_seeker_wish(&keeper->seeker, wish);
+        mine.bucket = places->apiserver->rollout.bucket_milli;
+        lkg_seeker_wish(&keeper->seeker, &mine);
         if (!keeper->call && *keeper->seeker.wish.id.uid)
                 arm(keeper, 0);
         verdict = lkg_seeker_verdict(&keeper->seeker, lkg_boottime_ns(), ret_words);

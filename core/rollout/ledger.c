@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots that are known, sorted by rollout and index. */
+/* The slots that are known, sorted by rollout and index; and whose turn that makes it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <lkg/slots.h>
+
+#define LOOK_MAX_NS (7200 * LKG_NSEC_PER_SEC)
 
 static int compare(const struct lkg_rollout_slot *slot, const char *hash, unsigned index)
 {
@@ -119,6 +121,7 @@ void lkg_ledger_count(const struct lkg_ledger *ledger, const char *hash, struct 
 
                 ret->n_done += slot->successes;
                 ret->n_held += slot->state == LKG_SLOT_HELD;
+                ret->n_asked += slot->state == LKG_SLOT_HELD && slot->asked;
                 ret->n_failed += slot->state == LKG_SLOT_FAILED;
                 if (slot->state == LKG_SLOT_FAILED && !ret->failed)
                         ret->failed = slot;
@@ -134,6 +137,26 @@ unsigned lkg_ledger_failed_before(const struct lkg_ledger *ledger, const struct 
                 n += ledger->items[i].state == LKG_SLOT_FAILED &&
                      lkg_version_compare(ledger->items[i].version, slot->version) == LKG_VERSION_OLDER;
         return n;
+}
+
+/*
+ * A list of hundreds of slots costs as much as hundreds of events. So who waits does not look before its turn can be near: after a trial
+ * for each N nodes before it, and half of one, as there are N that wait. For who does not wait there is one look a second in the fleet.
+ */
+uint64_t lkg_slots_look_ns(const struct lkg_slot_wish *wish, const struct lkg_slot_counts *counts)
+{
+        uint64_t slots = lkg_later(wish->max_in_trial, 1);
+        uint64_t near = counts->n_done + counts->n_failed + 2 * slots;
+        uint64_t nodes = lkg_later(wish->fleet, counts->n_done);
+        uint64_t turn = (uint64_t)wish->fleet * wish->bucket / 100000;
+        uint64_t trial_ns = lkg_earlier(lkg_later(wish->duration_ns, LKG_NSEC_PER_SEC), LOOK_MAX_NS);
+
+        if (counts->n_asked || (wish->any && turn < near) ||
+            (wish->any && !counts->n_held && lkg_slots_halted(wish, counts)))
+                return 0;
+        if (!wish->any)
+                return counts->n_held ? lkg_later(trial_ns, nodes * LKG_NSEC_PER_SEC) : UINT64_MAX;
+        return lkg_earlier(trial_ns / 2 + trial_ns * (turn - near) / slots, LOOK_MAX_NS);
 }
 
 void lkg_ledger_deinit(struct lkg_ledger *ledger)

@@ -13,8 +13,8 @@
 #define REFUSED_DOUBLINGS 9u
 #define ASKED_RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
 #define IN_VAIN_DOUBLINGS 3u                      /* of a second, as that */
-/* of the first window, for each node of a fleet whose size is known */
-#define PER_NODE_NS (10 * LKG_NSEC_PER_MSEC)
+/* of the first window, for each node that competes, where the size of the fleet is known */
+#define PER_NODE_NS (200 * LKG_NSEC_PER_MSEC)
 #define WIDEST      8u /* times the first window, then */
 
 const char *lkg_slot_verdict_name(enum lkg_slot_verdict verdict)
@@ -85,15 +85,18 @@ int lkg_seeker_own(const struct lkg_seeker *seeker)
         return mine ? (int)mine->index : -1;
 }
 
-static bool has_halted(const struct lkg_seeker *seeker, const struct lkg_slot_counts *counts)
-{
-        return counts->n_failed >= lkg_slots_halting(seeker->wish.max_in_trial, seeker->wish.max_failures);
-}
-
 /* Slow start: one more than have succeeded at a time; a slot that has failed, and does not halt the rollout, is made up for. */
 static unsigned highest_open(const struct lkg_slot_counts *counts)
 {
         return counts->n_done + counts->n_failed;
+}
+
+bool lkg_seeker_watches(const struct lkg_seeker *seeker)
+{
+        struct lkg_slot_counts counts;
+
+        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
+        return find_mine(seeker, /* any_rollout= */ true) || lkg_slots_look_ns(&seeker->wish, &counts) == 0;
 }
 
 /* ---- lifetime and what is wanted ---- */
@@ -118,6 +121,8 @@ static bool has_any(const struct lkg_seeker *seeker)
 
 void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish)
 {
+        bool watched = lkg_seeker_watches(seeker);
+
         if (strcmp(wish->id.uid, seeker->wish.id.uid) != 0 && has_any(seeker)) {
                 seeker->wish.any = false; /* first give back what is held of the other ConfigMap */
                 seeker->wish.newest = false;
@@ -133,7 +138,10 @@ void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish
                 seeker->granted = false;
                 seeker->take_at_ns = seeker->window_ns = 0;
         }
+        if (strcmp(wish->id.hash, seeker->wish.id.hash) != 0 || wish->any != seeker->wish.any)
+                seeker->look_at_ns = 0;
         seeker->wish = *wish;
+        seeker->must_list |= !watched && lkg_seeker_watches(seeker); /* what is known may be old */
 }
 
 /* ---- inputs ---- */
@@ -195,8 +203,8 @@ static void decide(struct lkg_seeker *seeker, uint64_t now_ns)
                 return;
         }
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        seeker->granted = !has_halted(seeker, &counts) && mine->index < seeker->wish.max_in_trial &&
-                          mine->index <= highest_open(&counts) &&
+        seeker->granted = !lkg_slots_halted(&seeker->wish, &counts) &&
+                          mine->index < seeker->wish.max_in_trial && mine->index <= highest_open(&counts) &&
                           counts.n_held <= seeker->wish.max_in_trial && !seeker->ledger.too_many;
 }
 
@@ -250,10 +258,10 @@ void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
         forgive_silence(seeker);
 }
 
-/* For so many that may write at a time. */
-static uint64_t window_for(uint64_t n_nodes)
+/* For so many that may write at a time; only those do that watch. */
+static uint64_t window_for(const struct lkg_seeker *seeker, uint64_t n_nodes)
 {
-        uint64_t ns = n_nodes * PER_NODE_NS;
+        uint64_t ns = lkg_earlier(n_nodes, 2 * (uint64_t)seeker->wish.max_in_trial) * PER_NODE_NS;
 
         return ns < LKG_SLOT_WINDOW_MIN ? LKG_SLOT_WINDOW_MIN : lkg_earlier(ns, LKG_SLOT_WINDOW_MAX);
 }
@@ -265,7 +273,7 @@ static uint64_t first_window(const struct lkg_seeker *seeker)
         unsigned fleet = seeker->wish.fleet;
 
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        return window_for(fleet > highest_open(&counts) ? fleet - highest_open(&counts) : 0);
+        return window_for(seeker, fleet > highest_open(&counts) ? fleet - highest_open(&counts) : 0);
 }
 
 /*
@@ -314,6 +322,11 @@ void lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_momen
         lkg_seeker_lost_contact(seeker);
         seeker->refused_request = LKG_SLOT_WATCH;
         seeker->not_before_ns = at.now_ns + refused_for(seeker, at.random);
+}
+
+void lkg_seeker_watch_closed(struct lkg_seeker *seeker)
+{
+        seeker->hears = false;
 }
 
 void lkg_seeker_watch_open(struct lkg_seeker *seeker)
@@ -367,8 +380,12 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
                 note_conflict(seeker);
         if (answer == LKG_SLOT_DONE && taking)
                 seeker->window_ns = 0;
-        /* Taken: look once more before it counts. Conflict: it is not as we know it. Unclear: it may be done. */
-        if (taking || answer != LKG_SLOT_DONE || !written)
+        /*
+         * Taken: look once more before it counts. Conflict: it is not as we know it, and the watch is about to say so to who wants one.
+         * Unclear: it may be done.
+         */
+        if (!(answer == LKG_SLOT_CONFLICT ? taking : answer == LKG_SLOT_DONE && written && !taking) ||
+            !seeker->hears)
                 seeker->must_list = true;
 }
 
@@ -496,20 +513,22 @@ static bool choose_below(const struct lkg_seeker *seeker, unsigned end, uint32_t
         return false;
 }
 
-/* One of those that may be taken, at random. Return: is there any? */
+/*
+ * One of those that may be taken, at random. Return: is there any? Who has only looked leaves them to those whose turn is near, unless
+ * these use less than half: the fleet may be smaller than it was said to be, and those whose turn it was may be away.
+ */
 static bool choose(const struct lkg_seeker *seeker, uint32_t random, unsigned *ret_index)
 {
         struct lkg_slot_counts counts;
-        unsigned last;
+        unsigned end;
 
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        if (has_halted(seeker, &counts) || seeker->ledger.too_many ||
+        if (lkg_slots_halted(&seeker->wish, &counts) || seeker->ledger.too_many ||
             counts.n_held >= seeker->wish.max_in_trial)
                 return false;
-        last = seeker->wish.max_in_trial - 1;
-        if (last > highest_open(&counts))
-                last = highest_open(&counts);
-        return choose_below(seeker, last + 1, random, ret_index);
+        end = (unsigned)lkg_earlier(seeker->wish.max_in_trial, highest_open(&counts) + 1);
+        return (seeker->hears || 2 * counts.n_held + counts.n_failed < end) &&
+               choose_below(seeker, end, random, ret_index);
 }
 
 /* Carrier sensing: wait a random time, until @when_ns, and give up when somebody else was faster. */
@@ -573,10 +592,13 @@ static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_m
 {
         unsigned index = 0;
 
-        if (!seeker->wish.any || !seeker->hears || my_slot(seeker) || !choose(seeker, at.random, &index)) {
+        if (!seeker->wish.any || !(seeker->hears || seeker->looked) || my_slot(seeker) ||
+            !choose(seeker, at.random, &index)) {
                 seeker->take_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
+        if (seeker->looked) /* at a random time already */
+                seeker->take_at_ns = at.now_ns;
         return take_slot(seeker, index, &seeker->take_at_ns, at, due_ns);
 }
 
@@ -597,7 +619,7 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
         struct lkg_rollout_slot slot;
         char reason[LKG_SLOT_REASON_MAX];
 
-        for (size_t i = 0; i < seeker->ledger.n_items && !gone; i++) {
+        for (size_t i = 0; (seeker->hears || seeker->looked) && i < seeker->ledger.n_items && !gone; i++) {
                 const struct lkg_rollout_slot *held = &seeker->ledger.items[i];
 
                 if (held->state != LKG_SLOT_HELD || !held->seen_ns || is_mine(seeker, held) ||
@@ -612,7 +634,9 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
                 seeker->vanished_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
-        if (!has_come(&seeker->vanished_at_ns, window_for(seeker->wish.fleet), at, due_ns))
+        if (seeker->looked)
+                seeker->vanished_at_ns = at.now_ns;
+        if (!has_come(&seeker->vanished_at_ns, window_for(seeker, seeker->wish.fleet), at, due_ns))
                 return LKG_SLOT_NOTHING;
         if (!gone->asked) {
                 slot = *gone;
@@ -664,7 +688,8 @@ static const struct lkg_rollout_slot *find_old(const struct lkg_seeker *seeker, 
 static enum lkg_slot_request collect(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
                                      uint64_t *due_ns)
 {
-        const struct lkg_rollout_slot *old = seeker->wish.newest ? find_old(seeker, at.now_ns) : NULL;
+        const struct lkg_rollout_slot *old =
+                seeker->wish.newest && seeker->hears ? find_old(seeker, at.now_ns) : NULL;
         struct lkg_rollout_slot slot;
 
         if (!old || !has_come(&seeker->collect_at_ns, LKG_SLOT_COLLECT_NS, at, due_ns))
@@ -675,12 +700,30 @@ static enum lkg_slot_request collect(struct lkg_seeker *seeker, struct lkg_seeke
         return write_slot(seeker, &slot, false);
 }
 
+/* Who does not watch lists all slots from time to time. */
+static enum lkg_slot_request look(struct lkg_seeker *seeker, struct lkg_seeker_moment at, uint64_t *due_ns)
+{
+        struct lkg_slot_counts counts;
+        uint64_t ns;
+
+        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
+        ns = lkg_seeker_watches(seeker) ? UINT64_MAX : lkg_slots_look_ns(&seeker->wish, &counts);
+        if (ns == UINT64_MAX)
+                seeker->look_at_ns = 0;
+        else if (!seeker->look_at_ns)
+                seeker->look_at_ns = at.now_ns + ns / 4 * 3 + part_of(ns / 4, at.random);
+        if (ns == UINT64_MAX || !has_come(&seeker->look_at_ns, 0, at, due_ns))
+                return LKG_SLOT_NOTHING;
+        seeker->under_way = LKG_SLOT_LIST;
+        return LKG_SLOT_LIST;
+}
+
 enum lkg_slot_request lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
                                       uint64_t *ret_due_ns)
 {
         static enum lkg_slot_request (*const steps[])(struct lkg_seeker *, struct lkg_seeker_moment,
                                                       uint64_t *) = {
-                tend_mine, reclaim, take, note_vanished, collect,
+                tend_mine, reclaim, take, note_vanished, collect, look,
         };
         enum lkg_slot_request request = LKG_SLOT_NOTHING;
 
@@ -697,6 +740,7 @@ enum lkg_slot_request lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seek
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(steps) && request == LKG_SLOT_NOTHING; i++)
                 request = steps[i](seeker, at, ret_due_ns);
+        seeker->looked = request == LKG_SLOT_LIST;
         return request;
 }
 
@@ -722,7 +766,7 @@ static bool may_switch(const struct lkg_seeker *seeker, uint64_t now_ns)
         if (!mine || !grant_lasts(seeker, now_ns) || !seeker->in_contact || seeker->must_list)
                 return false;
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        return !has_halted(seeker, &counts);
+        return !lkg_slots_halted(&seeker->wish, &counts);
 }
 
 enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, uint64_t now_ns,
@@ -749,7 +793,7 @@ enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, uint64
                 return LKG_SLOT_SILENT;
         }
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        if (has_halted(seeker, &counts)) {
+        if (lkg_slots_halted(&seeker->wish, &counts)) {
                 (void)snprintf(ret_words, 256, "rollout halted: %u failed%s%.63s%s%.120s", counts.n_failed,
                                counts.failed ? ", node " : "", counts.failed ? counts.failed->node : "",
                                counts.failed ? ": " : "", counts.failed ? counts.failed->reason : "");

@@ -156,7 +156,7 @@ void lkg_configmap_format(const struct lkg_configmap *configmap, struct lkg_buf 
  *     lkgfs.io/rollout-salt: "2"        selects other nodes as the first ones (optional)
  *     lkgfs.io/rollout-max-in-trial: "5"  so many nodes have it on trial at a time; see <lkg/slots.h>
  *     lkgfs.io/rollout-max-failures: "1"  after so many failures nobody else switches (default 1)
- *     lkgfs.io/rollout-fleet: "1000"      number of nodes, a hint: how long to wait for a free slot at first
+ *     lkgfs.io/rollout-fleet: "1000"      number of nodes, a hint: whose turn is near, how long to wait for a free slot
  *
  * A node's bucket is a number from 0.000 to 99.999 that only depends on its UID (and the salt): the first 8 bytes of
  * SHA-256("<salt>/<uid>"), most significant first, modulo 100000, in thousandths. Pure. Rules: docs/specification.md 4.14; the

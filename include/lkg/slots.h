@@ -19,6 +19,9 @@
  * one it lists all slots once more, consistently, and gives its own back unless everything still holds. So no trial begins after
  * the failure that halts the rollout is on record, and a node never runs a trial that no slot stands for.
  *
+ * Each write of a slot is an event for every node that watches, so only those watch whose turn is near; the others look from time to time
+ * (docs/decisions/041-turns.md). That is for the load alone: what is said above holds whoever takes a slot, and when.
+ *
  * Clocks of other machines are never compared with ours: how long a slot was not renewed is measured by the observer, from when
  * it saw the change, and only while it is in contact with the API server and can write. Before a holder has vanished it is asked, by
  * a mark in its slot, which it answers at once by renewing; so an API server that takes no writes condemns nobody.
@@ -138,8 +141,8 @@ const struct lkg_rollout_slot *lkg_ledger_find(const struct lkg_ledger *ledger, 
                                                unsigned index);
 
 struct lkg_slot_counts {
-        unsigned n_held, n_failed, n_done;
-        const struct lkg_rollout_slot *failed; /* the first one; NULL = none */
+        unsigned n_held, n_asked, n_failed, n_done; /* asked: of those that are held */
+        const struct lkg_rollout_slot *failed;      /* the first one; NULL = none */
 };
 /**
  * lkg_slots_halting() - with so many failures a rollout halts itself. A slot that has failed is never used again, so it also ends when
@@ -171,8 +174,21 @@ struct lkg_slot_wish {
         bool newest;              /* the ConfigMap has that content now: slots of others may be collected */
         unsigned max_in_trial, max_failures;
         unsigned fleet;       /* number of nodes, a hint; 0 = unknown */
+        unsigned bucket;      /* of this node, 0 to 99999: lkg_rollout_bucket(); 0 = unknown */
         uint64_t duration_ns; /* of the trial; it may take twice as long */
 };
+static inline bool lkg_slots_halted(const struct lkg_slot_wish *wish, const struct lkg_slot_counts *counts)
+{
+        return counts->n_failed >= lkg_slots_halting(wish->max_in_trial, wish->max_failures);
+}
+/**
+ * lkg_slots_look_ns() - is it this node's turn? Nodes go in the order of their buckets, and near are those that come within twice the slots
+ * after as many as have been judged. Pure.
+ *
+ * Return: 0: it watches; so it does when a holder is asked, and when the rollout has halted and nothing changes any more. Else after how long
+ * it lists all slots once more; UINT64_MAX = never, because it wants none and nobody has one.
+ */
+uint64_t lkg_slots_look_ns(const struct lkg_slot_wish *wish, const struct lkg_slot_counts *counts);
 
 enum lkg_slot_request {
         LKG_SLOT_NOTHING,
@@ -205,7 +221,8 @@ struct lkg_seeker {
         struct lkg_slot_wish wish;
         struct lkg_ledger ledger;
         bool in_contact; /* the watch is open, or the last list succeeded */
-        bool hears; /* a watch was open since contact began: without it no slot is taken, because a halt would not be noticed */
+        bool hears;      /* the watch is open */
+        bool looked; /* the list that was answered last was a look: without it or the watch no slot is taken, and nobody has vanished */
         bool must_list; /* what is known may be wrong */
         bool granted;
         bool postponed;      /* another ConfigMap is wanted: not before the slot of this one is given back */
@@ -216,10 +233,10 @@ struct lkg_seeker {
         struct lkg_rollout_slot writing; /* CREATE, UPDATE */
         bool taking;                     /* it takes a slot */
         struct lkg_backoff backoff;
-        uint64_t not_before_ns;                              /* after a failure */
-        uint64_t take_at_ns, reclaim_at_ns;                  /* 0 = not decided yet */
-        uint64_t window_ns;                                  /* doubled with each conflict; 0 = the first */
-        uint64_t renew_at_ns, vanished_at_ns, collect_at_ns; /* 0 = not decided yet */
+        uint64_t not_before_ns;             /* after a failure */
+        uint64_t take_at_ns, reclaim_at_ns; /* 0 = not decided yet */
+        uint64_t window_ns;                 /* doubled with each conflict; 0 = the first */
+        uint64_t renew_at_ns, vanished_at_ns, collect_at_ns, look_at_ns; /* 0 = not decided yet */
         unsigned n_in_vain; /* writes to a slot of its own that met a conflict, one after the other */
         char list_version[LKG_SLOT_TEXT_MAX]; /* of the list that is being read */
         uint64_t n_conflicts;
@@ -249,6 +266,9 @@ void lkg_seeker_removed(struct lkg_seeker *seeker, const char *hash, unsigned in
 void lkg_seeker_forget(struct lkg_seeker *seeker);
 /** lkg_seeker_lost_contact() - nothing that other nodes do is heard any more. */
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker);
+/** lkg_seeker_watches() - should the watch be open, once a list was answered? Else lkg_seeker_watch_closed(). */
+bool lkg_seeker_watches(const struct lkg_seeker *seeker);
+void lkg_seeker_watch_closed(struct lkg_seeker *seeker);
 /** lkg_seeker_watch_lost(), _watch_refused(), _watch_open() - it broke off; the API server does not allow a watch (403); it does. */
 void lkg_seeker_watch_lost(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at);

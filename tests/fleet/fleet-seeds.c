@@ -23,13 +23,13 @@
 
 #include "virtual-node.h"
 
-#define S           LKG_NSEC_PER_SEC
-#define M           (60 * S)
-#define H           (60 * M)
-#define DURATION    (10 * M)
-#define THRESHOLD   1u
-#define END_NS      (2000 * H)
-#define TRACE_LINES 60u
+#define S         LKG_NSEC_PER_SEC
+#define M         (60 * S)
+#define H         (60 * M)
+#define DURATION  (10 * M)
+#define THRESHOLD 1u
+#define END_NS    (2000 * H)
+#define SLOTS_MAX 250u
 
 /* ---- what is tried ---- */
 
@@ -39,7 +39,7 @@ static const struct scenario {
         const char *name;
         enum breakage breakage;
         bool crashes, vanishes, outages, read_only, two_versions, lost_answers, wrong_clocks, limits,
-                full_disks, kept_back, restores;
+                full_disks, kept_back, restores, wrong_fleet, last_vanishes;
 } scenarios[] = {
         { .name = "good" },
         { .name = "bad", .breakage = BREAKS_ALL },
@@ -60,6 +60,9 @@ static const struct scenario {
         { .name = "kept-back-crash", .breakage = BREAKS_ALL, .kept_back = true, .crashes = true },
         { .name = "restore", .restores = true, .lost_answers = true },
         { .name = "bad-restore", .breakage = BREAKS_ALL, .restores = true, .crashes = true },
+        { .name = "wrong-fleet", .wrong_fleet = true, .outages = true },
+        { .name = "bad-fleet", .breakage = BREAKS_ALL, .wrong_fleet = true, .vanishes = true },
+        { .name = "last", .last_vanishes = true, .outages = true },
         { .name = "everything",
           .breakage = BREAKS_ALL,
           .crashes = true,
@@ -88,7 +91,8 @@ struct node {
         char name[16];
         struct lkg_seeker seeker;
         struct virtual_node v;
-        bool watching;
+        unsigned bucket;
+        bool watching;                   /* or its list is under way, from which it will perhaps */
         struct lkg_config_source newest; /* what the API server said last */
         struct lkg_config_source known;  /* what may be followed of that */
         uint64_t heard;                  /* the newest version of a slot, or of a list */
@@ -137,8 +141,8 @@ struct event {
 };
 
 struct etcd {
-        struct lkg_rollout_slot slots[64];
-        bool taken_late[64]; /* when the rollout had halted already */
+        struct lkg_rollout_slot slots[2 * SLOTS_MAX];
+        bool taken_late[2 * SLOTS_MAX]; /* when the rollout had halted already */
         size_t n;
         uint64_t version;
 };
@@ -153,11 +157,14 @@ static struct world {
         unsigned n_restored;
         bool away, takes_no_writes;
         unsigned max_in_trial;     /* as the annotation says now, at most opt.n_slots */
+        unsigned fleet;            /* the same of the number of nodes */
         uint64_t refuses_until_ns; /* it has started, and has not read its Roles yet */
         struct lkg_config_source current;
-        unsigned which; /* 1 or 2: version of the configuration */
+        struct lkg_rollout_id id; /* of that */
+        unsigned which;           /* 1 or 2: version of the configuration */
         unsigned n_broken, max_broken, n_ever[3];
-        uint64_t n_writes, n_conflicts, n_lists, n_seen;
+        uint64_t n_writes, n_conflicts, n_lists, n_listed, n_seen;
+        uint64_t second, n_in_second, most_in_second; /* of n_seen */
         bool wrong;
 } w;
 
@@ -290,9 +297,13 @@ static unsigned done(const char *hash)
 
 static void tell_watchers(const struct lkg_rollout_slot *slot, bool deleted)
 {
+        if (w.second != w.now_ns / S)
+                w.n_in_second = 0;
+        w.second = w.now_ns / S;
         for (unsigned i = 0; i < opt.n_nodes; i++)
                 if (w.nodes[i].watching && !w.nodes[i].gone) {
-                        w.n_seen++;
+                        w.n_seen += w.nodes[i].seeker.hears;
+                        w.n_in_second += w.nodes[i].seeker.hears;
                         push((struct event){ .at_ns = w.now_ns + between(S / 100, S / 2),
                                              .kind = SEEN,
                                              .node = i,
@@ -301,6 +312,8 @@ static void tell_watchers(const struct lkg_rollout_slot *slot, bool deleted)
                                              .deleted = deleted,
                                              .version = w.is.version });
                 }
+        if (w.n_in_second > w.most_in_second)
+                w.most_in_second = w.n_in_second;
 }
 
 /* Return: the object as it is then; NULL = conflict. */
@@ -338,7 +351,7 @@ static void collect_garbage(const struct lkg_rollout_slot *slot)
         if (!known)
                 return;
         say(NULL, "slot %u of %s is deleted", slot->index, slot->hash);
-        if (strcmp(slot->hash, id_of(&w.current).hash) == 0)
+        if (strcmp(slot->hash, w.id.hash) == 0)
                 broke(NULL, "slot %u of the newest content is collected: it was %s", slot->index,
                       lkg_slot_state_name(known->state));
         w.is.version++;
@@ -358,6 +371,7 @@ static void answer_list(struct event *answer)
         answer->version = w.is.version;
         w.nodes[answer->node].watching = true; /* from this state on; what comes later arrives later */
         w.n_lists++;
+        w.n_listed += w.is.n;
 }
 
 static void arrives(const struct event *e)
@@ -389,8 +403,8 @@ static void arrives(const struct event *e)
                 answer.answer = LKG_SLOT_UNCLEAR;
                 free(answer.list);
                 answer.list = NULL;
-                if (e->request == LKG_SLOT_LIST)
-                        w.nodes[e->node].watching = false;
+                if (e->request == LKG_SLOT_LIST) /* a watch that is open stays so */
+                        w.nodes[e->node].watching = w.nodes[e->node].seeker.hears;
         }
         push(answer);
 }
@@ -497,6 +511,14 @@ static bool dies_now(void *userdata)
         return node->dies_in && --node->dies_in == 0;
 }
 
+static bool is_last(const struct node *node)
+{
+        const struct lkg_pointers *p = &node->v.l.pointers;
+
+        return opt.scenario->last_vanishes && lkg_config_source_equal(&p->active, &w.current) &&
+               !lkg_config_source_equal(&p->good.source, &w.current) && done(w.id.hash) + 1 == opt.n_nodes;
+}
+
 /* As the engine: a component that crash-loops starts every ten seconds, one that does not lives. */
 static bool run_component(struct node *node)
 {
@@ -508,7 +530,7 @@ static bool run_component(struct node *node)
         note_broken(node, broken);
         if (!virtual_node_serve(&node->v, &rules, w.now_ns))
                 return false;
-        if (broken && opt.scenario->vanishes && between(0, 3) == 0) {
+        if ((broken && opt.scenario->vanishes && between(0, 3) == 0) || is_last(node)) {
                 say(node, "vanishes");
                 node->gone = true;
                 node->watching = false;
@@ -548,7 +570,8 @@ static bool follow(struct node *node)
 {
         struct lkg_slot_wish wish = { .max_in_trial = w.max_in_trial,
                                       .max_failures = opt.n_failures,
-                                      .fleet = opt.n_nodes,
+                                      .fleet = w.fleet,
+                                      .bucket = node->bucket,
                                       .duration_ns = DURATION };
 
         if (*node->known.uid && !virtual_node_assign(&node->v, &node->known, w.now_ns))
@@ -569,12 +592,16 @@ static bool live(struct node *node)
                 return false;
         if (node->gone)
                 return true;
-        if (!virtual_node_tick(&node->v, w.now_ns))
+        if (w.now_ns >= virtual_node_due(&node->v) && !virtual_node_tick(&node->v, w.now_ns))
                 return false;
         trial_ns = virtual_node_due(&node->v);
         if (trial_ns != UINT64_MAX)
                 wake_at(node, trial_ns > w.now_ns ? trial_ns : w.now_ns + 1);
         request.request = lkg_seeker_next(&node->seeker, moment(node), &due_ns);
+        if (node->seeker.hears && !lkg_seeker_watches(&node->seeker)) {
+                node->watching = false;
+                lkg_seeker_watch_closed(&node->seeker);
+        }
         if (request.request != LKG_SLOT_NOTHING) {
                 request.slot = node->seeker.writing;
                 request.taking = node->seeker.taking;
@@ -624,7 +651,9 @@ static void answered(const struct event *e)
                 for (size_t i = 0; i < e->n_list; i++)
                         lkg_seeker_put_listed(&node->seeker, &e->list[i], w.now_ns);
                 lkg_seeker_listed(&node->seeker, at);
-                if (node->watching)
+                if (!lkg_seeker_watches(&node->seeker))
+                        node->watching = false;
+                else if (node->watching)
                         lkg_seeker_watch_open(&node->seeker);
                 else /* the server went away after it had answered: no watch begins */
                         lkg_seeker_lost_contact(&node->seeker);
@@ -646,6 +675,7 @@ static void new_version(unsigned which)
         };
         (void)snprintf(w.current.version, sizeof(w.current.version), "%u", which);
         (void)snprintf(w.current.sha256, sizeof(w.current.sha256), "%064u", which);
+        w.id = id_of(&w.current);
         for (unsigned i = 0; i < opt.n_nodes; i++)
                 push((struct event){ .at_ns = w.now_ns + between(S / 100, 30 * S),
                                      .kind = TOLD,
@@ -692,6 +722,13 @@ static void happens(const struct event *e)
         case SEEN:
                 if (!node->watching)
                         return;
+                if (!node->seeker.hears) { /* the watch begins where the list that is under way ends */
+                        struct event later = *e;
+
+                        later.at_ns += S / 10;
+                        push(later);
+                        return;
+                }
                 node->heard = e->version > node->heard ? e->version : node->heard;
                 if (e->deleted)
                         lkg_seeker_removed(&node->seeker, e->slot.hash, e->slot.index);
@@ -814,6 +851,7 @@ static void begin(uint64_t seed)
                                                       .userdata = node };
 
                 node->number = i;
+                node->bucket = (unsigned)between(0, 99999);
                 virtual_node_init(&node->v, &ops);
                 (void)snprintf(node->name, sizeof(node->name), "node-%u", i);
                 if (opt.scenario->wrong_clocks)
@@ -824,6 +862,12 @@ static void begin(uint64_t seed)
                         push((struct event){ .at_ns = between(S, H), .kind = KILLED, .node = i });
         }
         w.max_in_trial = opt.n_slots;
+        w.fleet = opt.n_nodes;
+        if (opt.scenario->wrong_fleet) {
+                const unsigned fleets[] = { 0, 1, opt.n_nodes / 4, 4 * opt.n_nodes, 1000000 };
+
+                w.fleet = fleets[between(0, LKG_ARRAY_SIZE(fleets) - 1)];
+        }
         new_version(1);
         if (opt.scenario->limits)
                 push((struct event){ .at_ns = between(S, H), .kind = LIMITS });
@@ -860,9 +904,7 @@ static void end(void)
 
 static bool can_end(void)
 {
-        const struct lkg_rollout_id id = id_of(&w.current);
-
-        return count(id.hash, LKG_SLOT_FAILED) >= opt.n_failures && count(id.hash, LKG_SLOT_HELD) == 0 &&
+        return count(w.id.hash, LKG_SLOT_FAILED) >= opt.n_failures && count(w.id.hash, LKG_SLOT_HELD) == 0 &&
                (!opt.scenario->two_versions || w.which == 2);
 }
 
@@ -882,21 +924,26 @@ static bool run(uint64_t seed)
                 free(e->list);
                 free(e);
                 over = w.now_ns >= w.until_ns && (is_over(&n_done) || can_end());
+                over = over && (!opt.scenario->last_vanishes || can_end() || n_done == opt.n_nodes);
         }
         for (unsigned i = 0; i < opt.n_nodes; i++)
                 n_gone += w.nodes[i].gone;
         if (!over)
                 broke(NULL, "not over: %u of %u nodes have it, %u are gone", n_done, opt.n_nodes, n_gone);
-        else if (opt.scenario->breakage == BREAKS_NONE && n_done != opt.n_nodes)
+        else if (opt.scenario->breakage == BREAKS_NONE && n_done + n_gone != opt.n_nodes &&
+                 !(w.n_restored &&
+                   can_end())) /* the slot of who had it already is held again: it does not hear of that */
                 broke(NULL, "%u of %u nodes have a good configuration", n_done, opt.n_nodes);
-        (void)printf("%-15s seed %llu: %u of %u nodes have it after %.1f h; broken at a time %u, in all %u "
-                     "(of %u slots); "
-                     "%llu writes, %llu conflicts, %llu lists, %llu events\n",
-                     opt.scenario->name, (unsigned long long)seed, n_done, opt.n_nodes,
-                     (double)w.now_ns / (double)H, w.max_broken,
-                     w.n_ever[1] > w.n_ever[2] ? w.n_ever[1] : w.n_ever[2], opt.n_slots,
-                     (unsigned long long)w.n_writes, (unsigned long long)w.n_conflicts,
-                     (unsigned long long)w.n_lists, (unsigned long long)w.n_seen);
+        (void)printf(
+                "%-15s seed %llu: %u of %u nodes have it after %.1f h; broken at a time %u, in all %u "
+                "(of %u slots); "
+                "%llu writes, %llu conflicts, %llu lists of %llu slots, %llu events, %llu in a second\n",
+                opt.scenario->name, (unsigned long long)seed, n_done, opt.n_nodes,
+                (double)w.now_ns / (double)H, w.max_broken,
+                w.n_ever[1] > w.n_ever[2] ? w.n_ever[1] : w.n_ever[2], opt.n_slots,
+                (unsigned long long)w.n_writes, (unsigned long long)w.n_conflicts,
+                (unsigned long long)w.n_lists, (unsigned long long)w.n_listed, (unsigned long long)w.n_seen,
+                (unsigned long long)w.most_in_second);
         end();
         return !w.wrong;
 }
@@ -946,7 +993,7 @@ static bool parse(int argc, char **argv)
                 if (c == '?')
                         return false;
         }
-        return opt.n_nodes > 0 && opt.n_slots > 0 && opt.n_slots <= 30 && opt.n_failures > 0;
+        return opt.n_nodes > 0 && opt.n_slots > 0 && opt.n_slots <= SLOTS_MAX && opt.n_failures > 0;
 }
 
 int main(int argc, char **argv)
@@ -956,7 +1003,7 @@ int main(int argc, char **argv)
 
         if (!parse(argc, argv)) {
                 (void)fprintf(stderr, "usage: fleet-seeds [--scenario NAME] [--seeds A-B] [--nodes N] "
-                                      "[--slots N (1 to 30)] "
+                                      "[--slots N (1 to 250)] "
                                       "[--failures N] [--verbose]\n");
                 return EX_USAGE;
         }

@@ -18,9 +18,10 @@ EVENT_BYTES = 1200  # of one slot event of a watch
 EVENT_CPU_S = 5e-5  # of the API server
 SLOT_BYTES = 1100   # of one slot in a list
 HANDOVER_S = 15     # from a slot that is given back to the next node that has it, for each round: 3 with 1,000 nodes, 20 with 10,000
-CONFLICTS = 2.5     # per slot that is taken
+CONFLICTS = 0.3     # per slot that is taken: fleet-seeds, with 1,500 nodes and 50 slots
+TAKES = 2.5         # slots that are taken in a second, when many are free at a time: half of those that watch wait, 200 ms for each
 
-FLEETS = ((10, (2, 5)), (100, (5, 20)), (1000, (20, 100)), (10000, (100, 500)), (100000, (500, 1000)))
+FLEETS = ((10, (2, 5)), (100, (5, 20)), (1000, (20, 100)), (10000, (100, 500)), (15000, (500,)), (100000, (500, 1000)))
 TRIALS = (10, 60)
 POOLS = (10, 50)
 
@@ -29,14 +30,31 @@ def hours(nodes, slots, minutes):
     return rounds(nodes, slots) * (minutes * 60 + HANDOVER_S) / 3600
 
 
+def looks(nodes, slots, minutes):
+    """Lists of a node that does not watch, on average: lkg_slots_look_ns()."""
+    seconds, trial, total = hours(nodes, slots, minutes) * 3600, minutes * 60, 0
+    for turn in range(0, nodes, max(1, nodes // 200)):
+        at, near = 0, 2 * slots
+        while turn >= near:
+            at += 7 / 8 * min(trial / 2 + trial * (turn - near) / slots, 7200)
+            near = nodes * at / seconds + 2 * slots
+            total += 1
+        total += max(0, seconds * (1 - turn / nodes) - trial) / (7 / 8 * max(trial, nodes))  # from when it has it
+    return total / len(range(0, nodes, max(1, nodes // 200)))
+
+
 def load(nodes, slots, minutes):
-    """Averages over the rollout: requests and watch events a second, processors of the API server, bytes a second; and bytes in all."""
+    """Averages over the rollout: requests, watch events and listed slots a second, bytes a second, bytes in all; and the most events in a second."""
     seconds = hours(nodes, slots, minutes) * 3600
+    watchers = min(nodes, 2 * slots)
     writes = 2 + 2 * minutes // (minutes + 3)  # take and give back; renewed after half of trial and three minutes
-    requests = nodes * (1 + writes + 2 * CONFLICTS + 1)  # the first list; conflicts and their lists; the list after a take
-    events = nodes * writes * nodes
-    volume = events * EVENT_BYTES + nodes * (1 + CONFLICTS) * slots * SLOT_BYTES
-    return requests / seconds, events / seconds, events / seconds * EVENT_CPU_S, volume / seconds, volume
+    lists = nodes * (2 + looks(nodes, slots, minutes))  # the first one; that after a take; looks
+    requests = nodes * (writes + CONFLICTS) + lists
+    events = nodes * writes * watchers
+    volume = events * EVENT_BYTES + lists * slots * SLOT_BYTES
+    busy = 2 * min(TAKES, slots / 2) + slots / (minutes * 60 + 180) / 0.2  # writes a second when slots change hands, renewals among them
+    most = min(busy + 3 * busy ** 0.5, 2 * slots) * watchers
+    return requests / seconds, events / seconds, most, lists * slots / seconds, events / seconds * EVENT_CPU_S, volume / seconds, volume
 
 
 def human(size):
@@ -54,9 +72,9 @@ def number(value):
 def row(name, nodes, slots, pools=1):
     """`pools` rollouts one after the other."""
     times = [f"{pools * hours(nodes, slots, minutes):.1f}" for minutes in TRIALS]
-    requests, events, processors, rate, volume = load(nodes, slots, TRIALS[0])
-    return (f"| {name} | {slots:,} | {times[0]} | {times[1]} | {number(requests)} | {number(events)} | {number(processors)} | "
-            f"{human(rate)} | {human(pools * volume)} |")
+    requests, events, most, listed, processors, rate, volume = load(nodes, slots, TRIALS[0])
+    return (f"| {name} | {slots:,} | {times[0]} | {times[1]} | {number(requests)} | {number(events)} | {number(most)} | {number(listed)} | "
+            f"{number(processors)} | {human(rate)} | {human(pools * volume)} |")
 
 
 def measured(result):
@@ -91,8 +109,9 @@ def main():
     if sys.argv[1:]:
         print_measured(sys.argv[1:])
         return
-    print("| nodes | slots | hours, trials of 10 min | of 1 h | requests/s | events/s | processors | bytes/s | bytes in all |")
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| nodes | slots | hours, trials of 10 min | of 1 h | requests/s | events/s | in the worst second | slots listed/s | processors | bytes/s | "
+          "bytes in all |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for nodes, choices in FLEETS:
         for slots in choices:
             print(row(f"{nodes:,}", nodes, slots))

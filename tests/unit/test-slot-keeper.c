@@ -15,6 +15,7 @@ static void *keeper;
 static struct lkg_request list, watch; /* under way: done is set */
 static char position[32];
 static unsigned n_lists, n_watches, n_abandoned;
+static struct lkg_slot_wish wish;
 static struct lkg_config config;
 static struct lkg_places places;
 static struct lkg_apiserver api;
@@ -103,7 +104,8 @@ static void answer_list(void)
 
 static int begin(void **state)
 {
-        const struct lkg_slot_wish wish = { .id = make_id("aa"), .max_in_trial = 1, .max_failures = 1 };
+        /* halted, so it watches and takes none */
+        wish = (struct lkg_slot_wish){ .any = true, .id = make_id("aa"), .max_in_trial = 1 };
         char words[256];
 
         now_ns = 1000 * S;
@@ -176,6 +178,27 @@ TEST_WITH(test_a_watch_that_ends_as_announced_goes_on, begin, finish)
         end(&watch, (struct lkg_api_answer){ .status = LKG_API_OK });
         assert_int_equal(n_watches, 2);
         assert_int_equal(n_lists, 1);
+}
+
+/* Each write of a slot is an event for who watches, so only who has to do with it does. */
+TEST_WITH(test_who_has_it_closes_its_watch, begin, finish)
+{
+        char words[256];
+
+        watch.open(watch.userdata);
+        wish.any = false;
+        (void)lkg_places_slot(&places, &wish, words);
+        pass(S);
+        assert_null(watch.done);
+        pass(86400 * S);
+        assert_int_equal(n_lists, 1);
+        wish.any = true;
+        (void)lkg_places_slot(&places, &wish, words);
+        pass(S);
+        assert_null(watch.done);
+        answer_list();
+        assert_non_null(watch.done);
+        assert_int_equal(n_watches, 2);
 }
 
 TEST_WITH(test_a_watch_that_ends_at_once_is_no_circle, begin, finish)

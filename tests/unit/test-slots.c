@@ -57,11 +57,14 @@ static void list_only(struct node *node, const struct lkg_rollout_slot *slots, s
         lkg_seeker_listed(&node->seeker, at(ns));
 }
 
-/* And the watch that follows. */
+/* And the watch that follows, if any does. */
 static void list(struct node *node, const struct lkg_rollout_slot *slots, size_t n, uint64_t ns)
 {
         list_only(node, slots, n, ns);
-        lkg_seeker_watch_open(&node->seeker);
+        if (lkg_seeker_watches(&node->seeker))
+                lkg_seeker_watch_open(&node->seeker);
+        else
+                lkg_seeker_watch_closed(&node->seeker);
 }
 
 static enum lkg_slot_request next(struct node *node, uint64_t ns)
@@ -179,6 +182,8 @@ STEP(wish, 2)
                 wish.max_in_trial = value;
         else if (strcmp(member, "fleet") == 0)
                 wish.fleet = value;
+        else if (strcmp(member, "bucket") == 0)
+                wish.bucket = value;
         else
                 fail_msg("a wish has no member %s", member);
         lkg_seeker_wish(&me.seeker, &wish);
