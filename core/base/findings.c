@@ -811,3 +811,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "there." },
 };
 const size_t lkg_n_finding_kinds = LKG_ARRAY_SIZE(lkg_finding_kinds);
+
+static const char *const severity_names[_LKG_SEVERITY_MAX] = {
+        [LKG_ERROR] = "error",
+        [LKG_WARNING] = "warning",
+        [LKG_NOTE] = "note",
+};
+
+const char *lkg_severity_name(enum lkg_severity severity)
+{
+        return (unsigned)severity < _LKG_SEVERITY_MAX ? severity_names[severity] : "?";
+}

@@ -6,17 +6,6 @@
 #include <lkg/limits.h>
 #include <lkg/text.h>
 
-static const char *const severity_names[_LKG_SEVERITY_MAX] = {
-        [LKG_ERROR] = "error",
-        [LKG_WARNING] = "warning",
-        [LKG_NOTE] = "note",
-};
-
-const char *lkg_severity_name(enum lkg_severity severity)
-{
-        return (unsigned)severity < _LKG_SEVERITY_MAX ? severity_names[severity] : "?";
-}
-
 void lkg_report_deinit(struct lkg_report *report)
 {
         if (!report)

@@ -301,12 +301,6 @@ bool lkg_schema_is_kubelet(const struct lkg_schema *schema)
         return schema->kind->fields == lkg_kubelet_fields;
 }
 
-const char *lkg_release_text(unsigned release, char buf[static LKG_RELEASE_TEXT_MAX])
-{
-        (void)snprintf(buf, LKG_RELEASE_TEXT_MAX, "%u.%u", release / 100, release % 100);
-        return buf;
-}
-
 const struct lkg_schema_node *lkg_schema_root(const struct lkg_schema *schema)
 {
         return schema->root;

@@ -24,6 +24,12 @@ const struct lkg_gate_state *lkg_gate_in(const struct lkg_gate *gate, unsigned r
         return found;
 }
 
+const char *lkg_release_text(unsigned release, char buf[static LKG_RELEASE_TEXT_MAX])
+{
+        (void)snprintf(buf, LKG_RELEASE_TEXT_MAX, "%u.%u", release / 100, release % 100);
+        return buf;
+}
+
 const char *lkg_gate_dropped(const struct lkg_gate_state *state, char buf[static LKG_GATE_DROPPED_MAX])
 {
         char text[LKG_RELEASE_TEXT_MAX];
