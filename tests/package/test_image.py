@@ -36,8 +36,9 @@ class Layout:
             if name.startswith("blobs/sha256/"):
                 assert hashlib.sha256(content).hexdigest() == name.rpartition("/")[2]
         assert json.loads(self.files["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}
-        self.index = json.loads(self.files["index.json"])
-        self.manifest = json.loads(self.blob(self.index["manifests"][0]))
+        index, = json.loads(self.files["index.json"])["manifests"]
+        self.manifests = json.loads(self.blob(index))["manifests"]
+        self.manifest = json.loads(self.blob(self.manifests[-1]))
         self.config = json.loads(self.blob(self.manifest["config"]))
         layer = gzip.decompress(self.blob(self.manifest["layers"][0]))
         assert self.config["rootfs"]["diff_ids"] == ["sha256:" + hashlib.sha256(layer).hexdigest()]

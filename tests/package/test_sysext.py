@@ -34,7 +34,7 @@ def test_the_same_sources_make_the_same_bytes(image, tmp_path):
 
 def test_what_hosts_lack_is_built_in(files):
     assert [path.name for path in files.iterdir()] == ["usr"]
-    assert (files / "usr/lib/extension-release.d/extension-release.lkgfs").read_text() == "ID=_any\n"
+    assert (files / "usr/lib/extension-release.d/extension-release.lkgfs").read_text() == "ID=_any\nARCHITECTURE=x86-64\n"
     needed = set()
     for program in ("sbin/lkgfsd", "bin/lkgfs", "libexec/lkgfs/lkgfs-engine", "libexec/lkgfs/lkgfs-fs", "libexec/lkgfs/lkgfs-notify"):
         headers = lib.run("objdump", "-p", files / "usr" / program, check=True).stdout.decode()
