@@ -48,7 +48,7 @@ def emulator():
 
 def make_image(folder):
     """The image below @folder; made, if none is there or what it is made by has changed."""
-    parts = b"".join((HERE / name).read_bytes() for name in ("image", "agent", "machine-agent.service", "../lib/make-root"))
+    parts = b"".join((HERE / name).read_bytes() for name in ("image", "agent", "machine-agent.service", "../trixie/packages", "../../contrib/release/debian"))
     name = f"image-{MACHINE.replace(':', '-')}"
     image = pathlib.Path(folder).absolute() / f"{name}-{hashlib.sha256(parts).hexdigest()[:12]}"
     image.parent.mkdir(parents=True, exist_ok=True)
