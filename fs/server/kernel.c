@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages to the kernel without libfuse: recorded replies, and names that it must forget. <linux/fuse.h>. And what it has cached. */
+#include <limits.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 
 #include "file-server.h"
 
@@ -36,15 +36,18 @@ void lkg_kernel_invalidate_attributes(uint64_t node)
 
 void lkg_kernel_forget_name(uint64_t parent, const char *name)
 {
-        size_t size = strlen(name);
-        struct fuse_notify_inval_entry_out inval = { .parent = parent, .namelen = (uint32_t)size };
-        struct fuse_out_header header = { .len = (uint32_t)(sizeof(header) + sizeof(inval) + size + 1),
-                                          .error = FUSE_NOTIFY_INVAL_ENTRY };
-        const struct iovec iov[] = { { &header, sizeof(header) },
-                                     { &inval, sizeof(inval) },
-                                     { (void *)name, size + 1 } };
+        struct {
+                struct fuse_out_header header;
+                struct fuse_notify_inval_entry_out inval;
+                char name[NAME_MAX + 1];
+        } message = { .header.error = FUSE_NOTIFY_INVAL_ENTRY, .inval.parent = parent };
+        size_t size = strnlen(name, NAME_MAX);
 
-        (void)!writev(server.device, iov, LKG_ARRAY_SIZE(iov)); /* ENOENT: the kernel no longer knows it */
+        memcpy(message.name, name, size);
+        message.inval.namelen = (uint32_t)size;
+        message.header.len = (uint32_t)(offsetof(typeof(message), name) + size + 1);
+        (void)!write(server.device, &message,
+                     message.header.len); /* ENOENT: the kernel no longer knows it */
 }
 
 bool lkg_kernel_knows(uint64_t node)
@@ -76,10 +79,7 @@ int lkg_source_stat(int dirfd, const char *name, int flags, struct stat *ret)
         return 0;
 }
 
-/* ---- globals ---- */
-
 /* The server of this process. */
-
 struct lkg_server server = {
         .device = -EBADF,
         .shared_fd = -EBADF,
