@@ -91,12 +91,18 @@ static unsigned highest_open(const struct lkg_slot_counts *counts)
         return counts->n_done + counts->n_failed;
 }
 
-bool lkg_seeker_watches(const struct lkg_seeker *seeker)
+/* After how long it lists the slots once more; 0: it watches them; UINT64_MAX: never. */
+static uint64_t look_ns(const struct lkg_seeker *seeker)
 {
         struct lkg_slot_counts counts;
 
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        return find_mine(seeker, /* any_rollout= */ true) || lkg_slots_look_ns(&seeker->wish, &counts) == 0;
+        return find_mine(seeker, /* any_rollout= */ true) ? 0 : lkg_slots_look_ns(&seeker->wish, &counts);
+}
+
+bool lkg_seeker_watches(const struct lkg_seeker *seeker)
+{
+        return look_ns(seeker) == 0;
 }
 
 /* ---- lifetime and what is wanted ---- */
@@ -703,16 +709,13 @@ static enum lkg_slot_request collect(struct lkg_seeker *seeker, struct lkg_seeke
 /* Who does not watch lists all slots from time to time. */
 static enum lkg_slot_request look(struct lkg_seeker *seeker, struct lkg_seeker_moment at, uint64_t *due_ns)
 {
-        struct lkg_slot_counts counts;
-        uint64_t ns;
+        uint64_t ns = look_ns(seeker);
 
-        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        ns = lkg_seeker_watches(seeker) ? UINT64_MAX : lkg_slots_look_ns(&seeker->wish, &counts);
-        if (ns == UINT64_MAX)
+        if (ns == 0 || ns == UINT64_MAX)
                 seeker->look_at_ns = 0;
         else if (!seeker->look_at_ns)
                 seeker->look_at_ns = at.now_ns + ns / 4 * 3 + part_of(ns / 4, at.random);
-        if (ns == UINT64_MAX || !has_come(&seeker->look_at_ns, 0, at, due_ns))
+        if (!seeker->look_at_ns || !has_come(&seeker->look_at_ns, 0, at, due_ns))
                 return LKG_SLOT_NOTHING;
         seeker->under_way = LKG_SLOT_LIST;
         return LKG_SLOT_LIST;

@@ -46,8 +46,8 @@ void lkg_kernel_forget_name(uint64_t parent, const char *name)
         memcpy(message.name, name, size);
         message.inval.namelen = (uint32_t)size;
         message.header.len = (uint32_t)(offsetof(typeof(message), name) + size + 1);
-        (void)!write(server.device, &message,
-                     message.header.len); /* ENOENT: the kernel no longer knows it */
+        /* ENOENT: the kernel no longer knows it */
+        (void)!write(server.device, &message, message.header.len);
 }
 
 bool lkg_kernel_knows(uint64_t node)

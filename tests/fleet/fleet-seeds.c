@@ -930,9 +930,9 @@ static bool run(uint64_t seed)
                 n_gone += w.nodes[i].gone;
         if (!over)
                 broke(NULL, "not over: %u of %u nodes have it, %u are gone", n_done, opt.n_nodes, n_gone);
+        /* After a restore the slot of who had it already may be held again, and it does not hear of that. */
         else if (opt.scenario->breakage == BREAKS_NONE && n_done + n_gone != opt.n_nodes &&
-                 !(w.n_restored &&
-                   can_end())) /* the slot of who had it already is held again: it does not hear of that */
+                 !(w.n_restored && can_end()))
                 broke(NULL, "%u of %u nodes have a good configuration", n_done, opt.n_nodes);
         (void)printf(
                 "%-15s seed %llu: %u of %u nodes have it after %.1f h; broken at a time %u, in all %u "
