@@ -94,9 +94,8 @@ def debs_again(place, folder):
 
 @once("rpms")
 def rpms(place, folder):
-    """RPM packages built from the tarball. The libraries are no packages of RPM here."""
-    build(extracted(place) / "contrib/package/rpm/build", folder, "--tarball", str(tarball(place)), "--", "--nodeps", "--without", "check",
-          log=place / "rpms.log")
+    """RPM packages built from the checkout. The libraries are no packages of RPM here."""
+    build(checkout(place) / "contrib/package/rpm/build", folder, "--", "--nodeps", "--without", "check", log=place / "rpms.log")
 
 
 def repacked(deb, folder, version):

@@ -155,6 +155,16 @@ def test_contents_of_the_rpm_package(rpm):
     assert not any("system-preset" in path or ".wants" in path for path in files)
 
 
+def test_the_source_package_has_the_checkout_and_knows_no_other_folder(rpms, checkout, tmp_path):
+    """But for the folder of its results: so two builds for one folder are the same bytes."""
+    package, = rpms.glob("*.src.rpm")
+    lib.shell(f'cd {tmp_path} && rpm2archive - < "{package}" | tar -xz && tar -xf lkgfs-*.tar.xz', check=True)
+    tree = next(path for path in tmp_path.iterdir() if path.is_dir())
+    lib.run("diff", "--recursive", "--no-dereference", "--exclude=.git", checkout, tree, check=True)
+    spec = lib.run("rpm", "--query", "--package", package, "--queryformat", "%{SPEC}", check=True).stdout.decode()
+    assert set(re.findall(r"/\S*/(?=BUILD|SOURCES)", spec)) == {f"{rpms}/.lkgfs-rpm/"}
+
+
 def test_scripts_of_the_rpm_package_enable_nothing(rpm):
     scripts = rpm_query(rpm, "--scripts")
     assert "preset" not in scripts and "enable" not in scripts.replace("disable", "")
