@@ -12,7 +12,7 @@ import lkgfs_container as container
 import lkgfs_testlib as lib
 
 NOBODY = 65534
-SOON_S = 0.010  # the time that a file of the view may take
+SOON_S = 1.0  # whoever waits for what hangs waits for a limit of lkgfs, two seconds or more, or for ever
 
 
 class Waiter:
