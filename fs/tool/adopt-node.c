@@ -173,6 +173,9 @@ static const char *unknown(void)
                 lkg_tool_take(&text));
 }
 
+#define EXTENSION "/usr/lib/extension-release.d/extension-release.lkgfs"
+#define SETUP     "/etc/systemd/system/lkgfs-setup.service"
+
 /* What every profile needs. NULL = it is there. */
 static const char *lacking(const struct lkg_adopt_node *look)
 {
@@ -202,6 +205,12 @@ static const char *lacking(const struct lkg_adopt_node *look)
                         "'%s%s', which --config names, does not exist; has the node joined its "
                         "cluster?",
                         look->root, look->base);
+        /* systemd reads its units before it merges extensions, and the kubelet would wait for a view for ever */
+        if (lkg_root_exists(look->rootfd, EXTENSION) && !lkg_root_exists(look->rootfd, SETUP))
+                return lkg_tool_format(
+                        "lkgfs is a system extension here, and nothing would start it at the next "
+                        "boot; make '%s" SETUP "', as docs/platforms/images.md says",
+                        look->root);
         return NULL;
 }
 

@@ -67,6 +67,21 @@ def test_what_cannot_be_adopted_is_said(node, name):
     assert everything(root) == before
 
 
+def test_a_system_extension_needs_a_unit_outside_of_it(node):
+    """The kubelet's drop-in lets it start with a view only, and systemd finds no unit of an extension at a boot."""
+    root = node("plain")
+    extension, setup = (pathlib.Path(root, path) for path in ("usr/lib/extension-release.d/extension-release.lkgfs", "etc/systemd/system/lkgfs-setup.service"))
+    for path in (extension, setup):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    extension.write_text("ID=_any\n")
+    before = everything(root)
+    code, out, err = tool(root, "adopt")
+    assert (code, out) == (DIFFERENT, "") and f"nothing would start it at the next boot; make '{setup}'" in err
+    assert everything(root) == before
+    setup.touch()
+    assert tool(root, "adopt")[0] == GOOD
+
+
 @pytest.mark.parametrize("name", ADOPTED)
 def test_there_and_back(node, name):
     root = node(name)
