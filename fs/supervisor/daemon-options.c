@@ -22,7 +22,7 @@ static const char daemon_usage[] =
         "      --version       print the version and exit\n"
         "  -h, --help          print this and exit\n"
         "\n"
-        "SIGTERM unmounts and exits; SIGHUP reads the configuration again.\n"
+        "SIGTERM unmounts and exits; SIGQUIT exits, for a restart; SIGHUP reads the configuration again.\n"
         "Exit codes: 64 usage, 69 unavailable, 70 internal, 74 input/output, 77 permission, 78 "
         "configuration.\n"
         "\n"

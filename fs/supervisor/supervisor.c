@@ -400,10 +400,15 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 unmounted(s, -1);
 }
 
+/*
+ * The first half of `systemctl restart`, for which the unit names this signal (RestartKillSignal=, systemd.kill(5)). The view stays: if base
+ * and merged file share a name, a reader would get the plain base. The file server goes on, the connection is also in the descriptor store,
+ * and the next supervisor takes over (adopt.c).
+ */
 static void leave(struct lkg_supervisor *s)
 {
         if (s->phase != LKG_PHASE_RUNNING) {
-                stop(s, "SIGTERM");
+                stop(s, "SIGQUIT");
                 return;
         }
         lkg_log_notice("restarting: %s stays mounted and is served on; the next lkgfsd takes it over",
@@ -459,16 +464,16 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
 
         if (info->ssi_signo == SIGHUP && s->phase == LKG_PHASE_RUNNING)
                 lkg_reload(s);
-        else if (info->ssi_signo == SIGTERM)
-                lkg_leave_or_stop(s);
-        else if (info->ssi_signo == SIGINT)
-                stop(s, "SIGINT");
+        else if (info->ssi_signo == SIGQUIT)
+                leave(s);
+        else if (info->ssi_signo != SIGHUP)
+                stop(s, info->ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
         return 0;
 }
 
 static int prepare_loop(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+        static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
         int fd, r = sd_event_new(&s->event);
 
         for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(signals); i++)
@@ -604,7 +609,6 @@ const struct lkg_life lkg_life = {
         .server_ready = server_ready,
         .connection_lost = connection_lost,
         .stop = stop,
-        .leave = leave,
         .child_gone = child_gone,
 };
 
@@ -638,7 +642,6 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
 static void deinit(struct lkg_supervisor *s)
 {
         lkg_helper_cancel(&s->jobs.reload);
-        lkg_helper_cancel(&s->jobs.leaving);
         lkg_fallback_cancel(s);
         end_waiting(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)

@@ -141,7 +141,6 @@ struct lkg_errand {
 /* What runs beside the loop, one process each. */
 struct lkg_jobs {
         struct lkg_helper unmounting;
-        struct lkg_helper leaving; /* determines whether SIGTERM is a stop or the first half of a restart */
         struct lkg_helper reload;
         struct lkg_helper starts, facts; /* collect facts about the components, see facts-collect.h */
         struct lkg_errand errands[_LKG_ERRAND_MAX];
@@ -277,8 +276,6 @@ struct lkg_life {
         /* The device reports an error: mount again, or end, depending on the mount table. */
         void (*connection_lost)(struct lkg_supervisor *s);
         void (*stop)(struct lkg_supervisor *s, const char *why);
-        /* End, and leave the view as it is for the next supervisor. */
-        void (*leave)(struct lkg_supervisor *s);
         /* In the last phase: ends the loop with the last child. */
         void (*child_gone)(struct lkg_supervisor *s);
 };
@@ -433,12 +430,6 @@ void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);
 
 /* manager.c */
-/** lkg_leave_or_stop() - SIGTERM: is it a stop or a restart? */
-void lkg_leave_or_stop(struct lkg_supervisor *s);
-struct sd_bus;
-/** lkg_unit_restarts() - does the unit of @pid have a job, and is that a restart? Return: 1; 0; -errno. */
-int lkg_unit_restarts(struct sd_bus *bus, pid_t pid);
-
 /* sd_notify(3); silent without a service manager */
 void lkg_notify_ready(struct lkg_supervisor *s);
 void lkg_notify_status(const char *fmt, ...) LKG_PRINTF(1, 2);

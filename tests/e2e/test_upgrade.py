@@ -26,32 +26,6 @@ def replace(path, data):
     new.rename(path)
 
 
-class Manager:
-    """systemd, as far as the job of our unit is concerned."""
-
-    def __init__(self, directory):
-        self.process = subprocess.Popen([lib.BUILD / "tests/lib/fake-manager", directory], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, bufsize=1)
-        assert self.process.stdout.readline() == "ready\n"
-        self.address = f"unix:path={directory}/bus"
-
-    def job(self, word):
-        self.process.stdin.write(word + "\n")
-        assert self.process.stdout.readline() == "set\n"
-
-    def __enter__(self):
-        self.before = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS")
-        os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
-        return self
-
-    def __exit__(self, *_):
-        del os.environ["DBUS_SYSTEM_BUS_ADDRESS"]
-        if self.before is not None:
-            os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = self.before
-        self.process.stdin.close()
-        self.process.wait(lib.TIMEOUT_S)
-
-
 class Reader:
     """Reads the merged file all the time and records everything else that it gets."""
 
@@ -107,8 +81,8 @@ def open_files(mount):
 
 
 def restart(mount):
-    """`systemctl restart`: SIGTERM, then the same command again."""
-    mount.process.send_signal(signal.SIGTERM)
+    """`systemctl restart`: the unit's RestartKillSignal=, then the same command again."""
+    mount.process.send_signal(signal.SIGQUIT)
     assert mount.process.wait(lib.TIMEOUT_S) == 0, mount.log()
     assert lib.is_mounted(mount.mountpoint)
     since = len(mount.notify.messages)
@@ -128,52 +102,45 @@ def check_works(mount, value):
 @pytest.mark.parametrize("held", [False, True], ids=["free", "held"])
 @pytest.mark.limit(120)
 def test_restart_never_unmounts(mounts, held):
-    mount = mounts(start=False)
-    with Manager(mount.root) as manager:
-        mount.start()
-        if held:
-            mount.command("hold", "on\n")
-        server = mount.child("lkgfs-fs")
-        manager.job("restart")
-        with Reader(mount), open_files(mount):
-            for _ in range(3):
-                restart(mount)
-        assert mount.child("lkgfs-fs") == server, "the same build goes on"
-        if held:
-            assert "held at" in mount.status("condition")
-            mount.command("hold", "off\n")
-        check_works(mount, 71)
-        manager.job("stop")
-        assert mount.stop() == 0
-        assert not lib.is_mounted(mount.mountpoint)
+    mount = mounts()
+    if held:
+        mount.command("hold", "on\n")
+    server = mount.child("lkgfs-fs")
+    with Reader(mount), open_files(mount):
+        for _ in range(3):
+            restart(mount)
+    assert mount.child("lkgfs-fs") == server, "the same build goes on"
+    if held:
+        assert "held at" in mount.status("condition")
+        mount.command("hold", "off\n")
+    check_works(mount, 71)
+    assert mount.stop() == 0
+    assert not lib.is_mounted(mount.mountpoint)
 
 
 def test_reads_go_on_between_the_two_halves(mounts):
     """The second half is not started: the view is still served."""
-    mount = mounts(start=False)
-    with Manager(mount.root) as manager:
-        mount.start()
-        manager.job("try-restart")
-        with Reader(mount) as reader:
-            mount.process.send_signal(signal.SIGTERM)
-            assert mount.process.wait(lib.TIMEOUT_S) == 0
-            reader.progress()
-        assert any("Restarting" in fields.get("STATUS", "") for fields in mount.notify.messages)
-        mount.start()
-        check_works(mount, 72)
+    mount = mounts()
+    with Reader(mount) as reader:
+        mount.process.send_signal(signal.SIGQUIT)
+        assert mount.process.wait(lib.TIMEOUT_S) == 0
+        reader.progress()
+    assert any("Restarting" in fields.get("STATUS", "") for fields in mount.notify.messages)
+    mount.start()
+    check_works(mount, 72)
 
 
-@pytest.mark.parametrize("job", ["stop", "-", None], ids=["stop", "no-job", "no-bus"])
-def test_anything_else_is_a_stop(mounts, job):
-    mount = mounts(start=False)
-    with Manager(mount.root) as manager:
-        if job is None:
-            os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = f"unix:path={mount.root}/nowhere"
-        else:
-            manager.job(job)
-        mount.start()
-        assert mount.stop() == 0
-        assert not lib.is_mounted(mount.mountpoint)
+@pytest.mark.parametrize("stops", [signal.SIGTERM, signal.SIGINT])
+def test_anything_else_is_a_stop(mounts, stops):
+    mount = mounts()
+    mount.process.send_signal(stops)
+    assert mount.process.wait(lib.TIMEOUT_S) == 0
+    assert not lib.is_mounted(mount.mountpoint)
+
+
+def test_the_unit_says_which_is_a_restart():
+    unit = (lib.REPOSITORY / "contrib/systemd/lkgfs.service.in").read_text(encoding="utf-8").splitlines()
+    assert "RestartKillSignal=SIGQUIT" in unit and not [line for line in unit if line.startswith("KillSignal=")]
 
 
 # ---- another build ----

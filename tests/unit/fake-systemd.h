@@ -23,7 +23,6 @@ struct fake_unit {
         uint32_t main_pid, n_restarts;
         char sub_state[32], result[32];
         char job_result[32];     /* "" = the job never ends */
-        char job_type[32];       /* of the unit's own job; "" = it has none */
         atomic_uint n_queries;   /* GetAll */
         atomic_uint n_restarted; /* TryRestartUnit of the unit that exists */
         atomic_bool silent;      /* read everything, answer nothing */
@@ -88,22 +87,6 @@ static inline int fake_properties(sd_bus_message *m, struct fake_unit *unit)
         return r < 0 ? r : 1;
 }
 
-/* Unit.Job and Job.JobType. */
-static inline int fake_property(sd_bus_message *m, struct fake_unit *unit)
-{
-        const char *interface = "", *name = "";
-
-        (void)sd_bus_message_read(m, "ss", &interface, &name);
-        unit->n_queries++;
-        if (strcmp(name, "Job") == 0)
-                return sd_bus_reply_method_return(m, "v", "(uo)", *unit->job_type ? 17 : 0,
-                                                  *unit->job_type ? "/org/freedesktop/systemd1/job/17"
-                                                                  : "/");
-        if (strcmp(name, "JobType") == 0)
-                return sd_bus_reply_method_return(m, "v", "s", unit->job_type);
-        return 0;
-}
-
 static inline int fake_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         static const char manager[] = "org.freedesktop.systemd1.Manager";
@@ -120,11 +103,6 @@ static inline int fake_answer(sd_bus_message *m, void *userdata, sd_bus_error *e
                 return sd_bus_reply_method_return(m, NULL); /* AddMatch and the like */
         if (sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Properties", "GetAll"))
                 return fake_properties(m, unit);
-        if (sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Properties", "Get"))
-                return fake_property(m, unit);
-        if (sd_bus_message_is_method_call(m, manager, "GetUnitByPID"))
-                return sd_bus_reply_method_return(m, "o",
-                                                  "/org/freedesktop/systemd1/unit/kubelet_2eservice");
         if (!sd_bus_message_is_method_call(m, manager, "GetUnit") &&
             !sd_bus_message_is_method_call(m, manager, "TryRestartUnit"))
                 return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a new lkgfsd finds: a program of another build, the memory of an earlier one, a restart or a stop.
+ * What a new lkgfsd finds: a program of another build, the memory of an earlier one.
  * Rule: docs/specification.md 6.9.
  */
 #define UNIT_OWN_MAIN
@@ -12,7 +12,6 @@
 #include <lkg/file.h>
 
 #include "unit.h"
-#include "fake-systemd.h"
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
 
@@ -74,30 +73,6 @@ TEST(test_a_memory_of_another_layout_is_not_ours)
         check_memory(sizeof(struct lkg_shared), LKG_SHARED_MAGIC + 1, false);
         check_memory(sizeof(struct lkg_shared) - 1, LKG_SHARED_MAGIC, false);
         check_memory(sizeof(struct lkg_shared) + 4096, LKG_SHARED_MAGIC, false);
-}
-
-/* ---- SIGTERM ---- */
-
-TEST(test_what_a_job_means)
-{
-        static const struct {
-                const char *type;
-                int want;
-        } rows[] = { { "", 0 }, { "stop", 0 }, { "restart", 1 }, { "try-restart", 1 }, { "start", 0 } };
-        struct fake_systemd fake = { .listen_fd = -EBADF };
-        sd_bus *bus = NULL;
-
-        assert_int_equal(fake_systemd_start(&fake, top), 0);
-        assert_true(sd_bus_open_system(&bus) >= 0);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                (void)snprintf(fake.unit->job_type, sizeof(fake.unit->job_type), "%s", rows[i].type);
-                assert_int_equal(lkg_unit_restarts(bus, getpid()), rows[i].want);
-        }
-        fake.unit->silent = true;
-        assert_true(sd_bus_set_method_call_timeout(bus, 20 * 1000) >= 0);
-        assert_true(lkg_unit_restarts(bus, getpid()) < 0);
-        sd_bus_flush_close_unref(bus);
-        fake_systemd_stop(&fake);
 }
 
 int main(void)
