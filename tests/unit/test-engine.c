@@ -519,6 +519,20 @@ STEP(absent, 1)
         say(ret, content ? content : "yes");
 }
 
+/* How many history/ has. */
+STEP(generations, 0)
+{
+        unsigned found = 0;
+
+        for (unsigned i = 1; i < 100; i++) {
+                LKG_CLEANUP(lkg_freep) char *path = lkg_format("history/kubelet/%u/kubelet.conf", i);
+                LKG_CLEANUP(lkg_freep) char *content = view(n, path);
+
+                found += content != NULL;
+        }
+        lkg_buf_printf(ret, "%u", found);
+}
+
 /* The whole of a file. */
 STEP(shows, 1)
 {
