@@ -6,8 +6,6 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include <openssl/crypto.h>
-
 #include "credential-internal.h"
 #include "http-internal.h"
 
@@ -27,10 +25,7 @@ static const struct number_option {
         long value;
 } number_options[] = {
         { CURLOPT_NOSIGNAL, 1 },
-        /*
-         * Otherwise a transfer that ends during its name lookup would block the loop until the lookup is
-         * done.
-         */
+        /* Otherwise a transfer that ends during its name lookup would block the loop until the lookup is done. */
         { CURLOPT_QUICK_EXIT, 1 },
         { CURLOPT_FOLLOWLOCATION, 0 },
         { CURLOPT_NETRC, CURL_NETRC_IGNORED },
@@ -345,10 +340,8 @@ static size_t on_body(char *data, size_t one, size_t size, void *transfer)
         struct lkg_http_transfer *t = transfer;
         struct lkg_http *http = t->http;
 
-        if (t->cancelled)
+        if (t->cancelled || size == 0) /* some replies have an empty piece */
                 return 0;
-        if (size == 0)
-                return 0; /* some replies have an empty piece */
         t->progress_ns = lkg_boottime_ns();
         if (t->request.on_data && t->result.status == OK)
                 return pass_on(t, data, size);
@@ -386,6 +379,13 @@ static void set_blob(CURL *easy, CURLcode *code, CURLoption option, const char *
                 return;
         blob.len = strlen(pem);
         *code = lkg_curl.easy_setopt(easy, option, &blob);
+}
+
+/* An answer without a length may end with the connection, as for Go and libcurl 7.88. That of 8.14 wants the goodbye of TLS. */
+static CURLcode on_tls(CURL *easy, void *context, void *userdata)
+{
+        (void)lkg_curl.set_tls_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+        return CURLE_OK;
 }
 
 #define SET(option, value)                                                \
@@ -433,6 +433,8 @@ static CURLcode set_identity(struct lkg_http_transfer *t)
         CURLcode code = CURLE_OK;
 
         if (t->http->plain) {
+                if (lkg_curl.set_tls_options)
+                        SET(CURLOPT_SSL_CTX_FUNCTION, on_tls);
                 SET(CURLOPT_PROXY, "");
         } else if (i->proxy_url) { /* else the environment's, and its exceptions */
                 SET(CURLOPT_PROXY, i->proxy_url);

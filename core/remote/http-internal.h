@@ -5,6 +5,7 @@
 #include <sys/queue.h>
 
 #include <curl/curl.h>
+#include <openssl/ssl.h>
 
 #include <lkg/text.h>
 #include <lkg/http.h>
@@ -40,6 +41,7 @@
 #define LKG_CURL_MEMBER(name) __typeof__(curl_##name) *name;
 struct lkg_curl {
         LKG_CURL_FUNCTIONS(LKG_CURL_MEMBER)
+        __typeof__(SSL_CTX_set_options) *set_tls_options; /* NULL: TLS is not OpenSSL's */
 };
 extern struct lkg_curl lkg_curl;
 

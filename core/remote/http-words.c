@@ -6,8 +6,6 @@
 #include <strings.h>
 #include <time.h>
 
-#include <openssl/x509_vfy.h>
-
 #include <lkg/process.h>
 
 #include "http-internal.h"
@@ -38,6 +36,7 @@ static int load(void)
                         return -ELIBACC;
                 memcpy((char *)&curl + functions[i].offset, &function, sizeof(function));
         }
+        *(void **)&curl.set_tls_options = dlsym(library, "SSL_CTX_set_options");
         /* The loop's thread is the only one of this process: the resolver's begin with the first request. */
         if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
                 lkg_no_memory();
@@ -77,10 +76,7 @@ uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns)
                                                                    : seconds * LKG_NSEC_PER_SEC;
 }
 
-/*
- * OpenSSL's messages contain no credential, but may contain bytes of the peer: make them printable and
- * bounded.
- */
+/* OpenSSL's messages contain no credential, but may contain bytes of the peer: make them printable and bounded. */
 static const char *quote_detail(const char *detail, char buf[static 128])
 {
         size_t n = 0;
@@ -165,10 +161,7 @@ static int explain_broken(const struct lkg_http_failure *f, char words[static WO
 {
         char buf[128];
 
-        /*
-         * A TLS 1.3 server refuses our certificate after the handshake, which looks like a broken
-         * connection.
-         */
+        /* A TLS 1.3 server refuses our certificate after the handshake, which looks like a broken connection. */
         if (strstr(f->detail, "alert")) {
                 (void)snprintf(words, WORDS_BYTES, "%s refuses TLS with us: %s", f->peer,
                                quote_detail(f->detail, buf));

@@ -224,7 +224,7 @@ def test_a_certificate_is_not_verified(certificates):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificates.server["expired"])
     with Web(context=context) as web, Probe(f"https://127.0.0.1:{web.port}/") as probe:
-        probe.good()
+        probe.good()  # and it says no goodbye of TLS
 
 
 def test_another_scheme_is_none():
