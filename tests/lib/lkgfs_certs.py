@@ -23,7 +23,7 @@ class Authority:
                 "-days", 2, "-addext", "keyUsage=critical,keyCertSign")
 
     def issue(self, name, subject, san="", days=2):
-        """Return the paths (certificate, key); `days` -1: expired yesterday."""
+        """Return the paths (certificate, key); `days` 0: expired at once."""
         stem = self.directory / name
         certificate, key, request, extensions = (stem.with_suffix(end) for end in (".crt", ".key", ".csr", ".ext"))
         extensions.write_text("basicConstraints=CA:FALSE\n" + (f"subjectAltName={san}\n" if san else ""))
@@ -47,7 +47,7 @@ class Certificates:
             "good": self.ca.issue("server", subject, self.SERVER_NAMES),
             "other-ca": self.other_ca.issue("server-other-ca", subject, self.SERVER_NAMES),
             "wrong-name": self.ca.issue("server-wrong-name", subject, "DNS:elsewhere.example"),
-            "expired": self.ca.issue("server-expired", subject, self.SERVER_NAMES, days=-1),
+            "expired": self.ca.issue("server-expired", subject, self.SERVER_NAMES, days=0),
         }
         self.clients = {}
 
@@ -56,7 +56,7 @@ class Certificates:
         if (name, kind) not in self.clients:
             authority = self.other_ca if kind == "other-ca" else self.ca
             self.clients[name, kind] = authority.issue(f"node-{name}-{kind}", f"/O=system:nodes/CN=system:node:{name}",
-                                                       days=-1 if kind == "expired" else 2)
+                                                       days=0 if kind == "expired" else 2)
         return self.clients[name, kind]
 
     def user(self, name, group=""):
