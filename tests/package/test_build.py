@@ -59,10 +59,11 @@ def test_lintian_has_no_errors_and_no_warnings(debs):
 
 def test_contents_of_the_debian_package(deb):
     files = listing(deb)
-    assert (SHARED | {"lib/systemd/system/lkgfs.service", "usr/share/zsh/vendor-completions/_lkgfs", "etc/apparmor.d/lkgfs",
+    unit, = {"lib/systemd/system/lkgfs.service", "usr/lib/systemd/system/lkgfs.service"} & set(files)  # the second one since Debian 13
+    assert (SHARED | {unit, "usr/share/zsh/vendor-completions/_lkgfs", "etc/apparmor.d/lkgfs",
                       "usr/share/doc/lkgfs/copyright", "usr/share/doc/lkgfs/changelog.gz"}) - set(files) == set()
     assert {path for path in files if not path.startswith(("usr/share/", "usr/libexec/lkgfs/"))} == {
-        "etc/apparmor.d/lkgfs", "etc/lkgfs/config.yaml.example", "lib/systemd/system/lkgfs.service", "usr/bin/kubectl-lkgfs", "usr/bin/lkgfs",
+        "etc/apparmor.d/lkgfs", "etc/lkgfs/config.yaml.example", unit, "usr/bin/kubectl-lkgfs", "usr/bin/lkgfs",
         "usr/lib/sysusers.d/lkgfs.conf", "usr/lib/tmpfiles.d/lkgfs.conf", "usr/sbin/lkgfsd", "usr/sbin/mount.lkgfs"}
     assert {owner for _, owner in files.values()} == {"root/root"}
     for path, (mode, _) in files.items():
@@ -75,8 +76,8 @@ def test_only_our_two_files_of_etc_are_conffiles(tree):
 
 
 def test_it_depends_on_the_libraries_that_it_needs(deb):
-    depends = {re.split(r"[ (|]", entry.strip())[0] for entry in field(deb, "Depends").split(",")}
-    assert depends == {"libc6", "libcurl4", "libfuse3-3", "libjson-c5", "libssl3", "libsystemd0", "libyaml-0-2", "systemd"}
+    depends = {re.split(r"t64|-\d|[ (|]", entry.strip())[0] for entry in field(deb, "Depends").split(",")}  # of whichever Debian
+    assert depends == {"libc6", "libcurl4", "libfuse3", "libjson-c5", "libssl3", "libsystemd0", "libyaml", "systemd"}
 
 
 def test_programs_are_stripped_and_symbols_are_in_a_package_of_their_own(debs, tree):
@@ -182,9 +183,9 @@ def test_the_rpm_package_has_the_version_and_changelog_of_the_debian_one(rpm, de
 # ---- bill of materials ----
 
 def rpm_tree(rpm, folder):
-    """The files of an RPM package; rpm2archive makes a tar file of it beside the package."""
+    """The files of an RPM package."""
     folder.mkdir()
-    lib.shell(f'cp "{rpm}" {folder}/x.rpm && cd {folder} && rpm2archive x.rpm && tar -xzf x.rpm.tgz && rm x.rpm x.rpm.tgz', check=True)
+    lib.shell(f'rpm2archive - < "{rpm}" | tar -xz -C {folder}', check=True)
     return folder
 
 
@@ -239,7 +240,7 @@ def test_the_bill_has_the_libraries_with_their_versions(bill, deb):
         needed |= set(re.findall(r"NEEDED.*\[(lib[^]]+)\]", lib.run("readelf", "-dW", root / path, check=True).stdout.decode()))
     assert {library["comment"].removeprefix("linked as ") for library in libraries} == needed
     depends = {re.split(r"[ (|]", entry.strip())[0] for entry in field(deb, "Depends").split(",")} - {"systemd"}
-    assert depends <= {library["name"] for library in libraries}
+    assert depends <= {library["name"].replace("libcurl4t64", "libcurl4") for library in libraries}  # the first of two that may be
     for library in libraries:
         installed = lib.run("dpkg-query", "--show", "--showformat=${Version}\n", library["name"], check=True).stdout.decode().split()
         assert library["versionInfo"] in installed and library["licenseDeclared"] != "NOASSERTION", library
