@@ -82,9 +82,9 @@ class VirtualMachine:
             self.more = ["-drive", f"file={folder / 'files.raw'},if=virtio,format=raw,readonly=on"]
 
     def command(self, *devices):
-        # cache=writeback: the machine sees a disk with a volatile cache and has to flush it.
+        # cache=writeback: the machine sees a disk with a volatile cache and has to flush it. no_timer_check: without a processor it would panic.
         return [*emulator(), "-smp", "2", "-m", self.memory, "-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd"),
-                "-append", f"root=/dev/vda rw console={'ttyAMA0' if ARM else 'ttyS0'} quiet mitigations=off systemd.show_status=1 systemd.mask=systemd-timesyncd.service",
+                "-append", f"root=/dev/vda rw console={'ttyAMA0' if ARM else 'ttyS0'} quiet mitigations=off no_timer_check systemd.show_status=1 systemd.mask=systemd-timesyncd.service",
                 "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=writeback", "-device", "virtio-rng-pci", "-nic", "none",
                 "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=port,name=machine", "-no-reboot", "-display", "none", *self.more, *devices]
 
