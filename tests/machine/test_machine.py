@@ -260,14 +260,14 @@ def test_why_it_started_an_operator(machine):
 
 
 def test_why_it_started_a_crash(machine):
-    """13 makes it exit: systemd starts it again, and the third such start reads what was good."""
+    """13 makes it exit: systemd starts it again, and the third such start reads what was good. If it does not say within a second why (4.9), all count."""
     machine.shell(f"echo now > {ETC}/control/kubelet/promote", check=True)
     publishes(machine, 13)
     machine.run("systemctl", "restart", "kubelet", check=True)
     machine.wait_until(f"grep -qx 'maxPods: 12' {STAND_IN}/read && grep -q 'crash loop' {ETC}/status/kubelet/condition")
     said = started(machine)
     assert [line.partition(")")[2] for line in said[-4:]] == [", not counted: the service manager started it, and not because it had failed", "", "", ""], said
-    assert property_of(machine, "kubelet", "NRestarts") == "3" and served(machine, "maxPods") == "12"
+    assert property_of(machine, "kubelet", "NRestarts") in ("3", "2") and served(machine, "maxPods") == "12"
     configure(machine, "")
     machine.shell("lkgfs forget all", check=True)
     publishes(machine, 78)
