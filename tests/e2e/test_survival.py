@@ -311,7 +311,7 @@ def test_hung_engine(mounts):
         began = time.monotonic()
         for _ in range(100):
             assert mount.document() == document
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 100, "each would take four seconds if it waited for the engine"
         began = time.monotonic()
         mount.drop("50-a.conf", "maxPods: 81\n")
         took = time.monotonic() - began

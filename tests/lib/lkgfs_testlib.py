@@ -461,6 +461,8 @@ class Mount:
         }
         if not self.over:
             document["sourceDir"] = self.source
+        if SLOWNESS > 1:
+            document["engineTimeout"] = f"{2 * SLOWNESS}s"
         document.update(config or {})
         if document["engineUser"] is None:  # a release that does not know the field
             del document["engineUser"]
