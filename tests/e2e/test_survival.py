@@ -308,10 +308,10 @@ def test_hung_engine(mounts):
     document = mount.document()
     lib.stop_process(engine)
     try:
-        began = time.monotonic()
         for _ in range(100):
+            began = time.monotonic()
             assert mount.document() == document
-        assert time.monotonic() - began < 100, "each would take four seconds if it waited for the engine"
+            assert time.monotonic() - began < 2, "half of what it takes to wait for the engine"
         began = time.monotonic()
         mount.drop("50-a.conf", "maxPods: 81\n")
         took = time.monotonic() - began

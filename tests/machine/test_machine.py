@@ -263,11 +263,13 @@ def test_why_it_started_a_crash(machine):
     """13 makes it exit: systemd starts it again, and the third such start reads what was good. If it does not say within a second why (4.9), all count."""
     machine.shell(f"echo now > {ETC}/control/kubelet/promote", check=True)
     publishes(machine, 13)
+    before = len(started(machine))
     machine.run("systemctl", "restart", "kubelet", check=True)
     machine.wait_until(f"grep -qx 'maxPods: 12' {STAND_IN}/read && grep -q 'crash loop' {ETC}/status/kubelet/condition")
-    said = started(machine)
-    assert [line.partition(")")[2] for line in said[-4:]] == [", not counted: the service manager started it, and not because it had failed", "", "", ""], said
-    assert property_of(machine, "kubelet", "NRestarts") in ("3", "2") and served(machine, "maxPods") == "12"
+    said = [line.partition(")")[2] for line in started(machine)[before:]]
+    operators = [", not counted: the service manager started it, and not because it had failed"]
+    assert said in (operators + [""] * 3, [""] * 3), said
+    assert property_of(machine, "kubelet", "NRestarts") == str(len(said) - 1) and served(machine, "maxPods") == "12"
     configure(machine, "")
     machine.shell("lkgfs forget all", check=True)
     publishes(machine, 78)
