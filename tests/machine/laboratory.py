@@ -138,7 +138,7 @@ class VirtualMachine:
     # ---- commands ----
 
     def _read(self):
-        rest = b""
+        pieces = []  # of a line, which may be long
         while True:
             try:
                 data = self.port.recv(1 << 20)
@@ -146,14 +146,16 @@ class VirtualMachine:
                 data = b""
             if not data:
                 break
-            *lines, rest = (rest + data).split(b"\n")
+            *ends, rest = data.split(b"\n")
             with self.changed:
-                for line in lines:
-                    message = json.loads(line)
+                for end in ends:
+                    message = json.loads(b"".join([*pieces, end]))
+                    pieces = []
                     if message["id"] == 0:
                         self.agents += 1
                     self.answers[message["id"]] = message
                 self.changed.notify_all()
+            pieces.append(rest)
         with self.changed:
             self.port.close()
             self.port = None
