@@ -466,8 +466,10 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                 lkg_reload(s);
         else if (info->ssi_signo == SIGQUIT)
                 leave(s);
-        else if (info->ssi_signo != SIGHUP)
-                stop(s, info->ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
+        else if (info->ssi_signo == SIGTERM)
+                stop(s, "SIGTERM");
+        else if (info->ssi_signo == SIGINT)
+                stop(s, "SIGINT");
         return 0;
 }
 

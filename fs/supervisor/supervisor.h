@@ -429,8 +429,7 @@ void lkg_server_let_serve(struct lkg_supervisor *s);
 void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);
 
-/* manager.c */
-/* sd_notify(3); silent without a service manager */
+/* manager.c: sd_notify(3); silent without a service manager */
 void lkg_notify_ready(struct lkg_supervisor *s);
 void lkg_notify_status(const char *fmt, ...) LKG_PRINTF(1, 2);
 void lkg_notify_reloading(void);

@@ -98,13 +98,18 @@ def rpms(place, folder):
     build(checkout(place) / "contrib/package/rpm/build", folder, "--", "--nodeps", "--without", "check", log=place / "rpms.log")
 
 
-def repacked(deb, folder, version):
-    """The package as another build and version: every program has another build id, all else is the same."""
-    root = folder / f"tree-{version}"
-    lib.run("dpkg-deb", "--raw-extract", deb, root, check=True)
+def of_another_build(root):
+    """Every program below @root gets another build id, all else is the same."""
     for path in root.rglob("*"):
         if path.is_file() and not path.is_symlink() and path.read_bytes().startswith(b"\x7fELF"):
             path.write_bytes(lib.another_build(path.read_bytes()))
+
+
+def repacked(deb, folder, version):
+    """The package as another build and version."""
+    root = folder / f"tree-{version}"
+    lib.run("dpkg-deb", "--raw-extract", deb, root, check=True)
+    of_another_build(root)
     control = root / "DEBIAN/control"
     control.write_text("".join(f"Version: {version}\n" if line.startswith("Version:") else line
                                for line in control.read_text().splitlines(keepends=True)))

@@ -10,6 +10,7 @@ import yaml
 
 import lkgfs_testlib as lib
 from inside import ETC, FILE, UNIT, all_there, denials, install_stand_in, mounts, processes, property_of, publishes, readers, served, wait_for, wait_for_others
+from lkgfs_packages import of_another_build
 
 SYSEXT = pathlib.Path(os.environ["LKGFS_SYSEXT"])
 PAGE = (lib.REPOSITORY / "docs/platforms/images.md").read_text(encoding="utf-8")
@@ -19,12 +20,9 @@ LIBRARIES = ("libfuse3.so.3", "libyaml-0.so.2", "libjson-c.so.5")
 
 @pytest.fixture(scope="module", name="newer")
 def next_version(tmp_path_factory):
-    """Every program has another build id, all else is the same."""
     folder = tmp_path_factory.mktemp("newer")
     lib.run("unsquashfs", "-quiet", "-no-progress", "-dest", folder / "tree", SYSEXT, check=True)
-    for path in (folder / "tree").rglob("*"):
-        if path.is_file() and not path.is_symlink() and path.read_bytes().startswith(b"\x7fELF"):
-            path.write_bytes(lib.another_build(path.read_bytes()))
+    of_another_build(folder / "tree")
     lib.run("mksquashfs", folder / "tree", folder / "lkgfs.raw", "-quiet", "-no-progress", "-all-root", check=True)
     return folder / "lkgfs.raw"
 
@@ -36,6 +34,11 @@ def boots_with_a_view(machine):
     assert mounts(machine) == [ETC] and served(machine, "podPidsLimit") == "4096"
     machine.wait_until(f"cmp {FILE} /run/kubelet-stand-in/read")
     assert property_of(machine, UNIT, "NRestarts") == "0" and denials(machine) == []
+
+
+def test_both_snippets_have_the_same_unit():
+    unit, = (unit for unit in BUTANE["systemd"]["units"] if "contents" in unit)
+    assert [file["content"] for file in CLOUD_INIT["write_files"] if file["path"].endswith(unit["name"])] == [unit["contents"]]
 
 
 def test_a_host_of_images(machine):
