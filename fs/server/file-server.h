@@ -544,6 +544,8 @@ int lkg_bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_
 int lkg_bad_unlink(fuse_req_t req, struct lkg_node *dir, const char *name);
 
 /* xattr.c */
+bool lkg_xattr_is_absent(const struct lkg_node *node,
+                         const char *name); /* the ACL of the root, known without asking */
 int lkg_xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t size);
 int lkg_xattr_list(fuse_req_t req, struct lkg_node *node, size_t size);
 int lkg_xattr_set(struct lkg_node *node, const char *name, const char *value, size_t size, int flags);

@@ -38,30 +38,25 @@ static bool is_unbound(uint32_t owner, uint64_t dev)
         return dev == server.source_dev || (dev == ENGINE_DEVICE && owner == QUOTA_HOST_ROOT);
 }
 
-bool lkg_held_may_run(const struct held_job *job)
+static size_t n_of_fs(uint64_t dev, bool running)
 {
         size_t n = 0;
 
-        if (!lkg_quota_ask(&run_quota, job->owner))
-                return false;
-        if (is_unbound(job->owner, job->dev))
-                return true;
-        for (const struct held_job *other = lkg_held_jobs; other; other = other->next)
-                n += other->running && other->dev == job->dev;
-        return n < RUN_OF_FS;
+        for (const struct held_job *job = lkg_held_jobs; job; job = job->next)
+                n += job->dev == dev && (running ? job->running : job->slot != NULL);
+        return n;
+}
+
+bool lkg_held_may_run(const struct held_job *job)
+{
+        return lkg_quota_ask(&run_quota, job->owner) &&
+               (is_unbound(job->owner, job->dev) || n_of_fs(job->dev, true) < RUN_OF_FS);
 }
 
 static bool has_room(const struct held_job *job)
 {
-        size_t n = 0;
-
-        if (slot_quota.n_users + slot_quota.n_root >= HELD_MAX || !lkg_quota_ask(&slot_quota, job->owner))
-                return false;
-        if (is_unbound(job->owner, job->dev))
-                return true;
-        for (const struct held_job *other = lkg_held_jobs; other; other = other->next)
-                n += other->slot && other->dev == job->dev;
-        return n < HELD_OF_FS;
+        return slot_quota.n_users + slot_quota.n_root < HELD_MAX && lkg_quota_ask(&slot_quota, job->owner) &&
+               (is_unbound(job->owner, job->dev) || n_of_fs(job->dev, false) < HELD_OF_FS);
 }
 
 /*

@@ -4,8 +4,8 @@
  * the first words of its arguments, before it is decoded: only requests that are answered from memory and tmpfs are certain to
  * finish; one that reaches the source directory may hang on a dead disk.
  *
- * A lookup of a new name, and open(O_CREAT) of any name, lock the directory; fsync() and lseek() lock files
- * that are only being read.
+ * A lookup of a new name, and open(O_CREAT) of any name, lock the directory, and the kernel may ask for its attributes and its ACL
+ * then; fsync() and lseek() lock files that are only being read.
  */
 #include <fcntl.h>
 
@@ -44,7 +44,7 @@ struct request_row {
 static const struct request_row rows[] = {
         [FUSE_LOOKUP] = { QUICK, LOCKS, { 0, 1 } },
         [FUSE_FORGET] = { VIEW, REQUEST_SILENT | ANY, { FIXED(fuse_forget_in) } },
-        [FUSE_GETATTR] = { QUICK, 0, { FIXED(fuse_getattr_in) } },
+        [FUSE_GETATTR] = { QUICK, LOCKS, { FIXED(fuse_getattr_in) } },
         [FUSE_SETATTR] = { QUICK, REQUEST_CHANGES | LOCKS | EINTR_OK, { FIXED(fuse_setattr_in) } },
         [FUSE_READLINK] = { QUICK },
         [FUSE_SYMLINK] = { LONG, NAME, { 0, 1, 1 } },
@@ -65,7 +65,7 @@ static const struct request_row rows[] = {
         [FUSE_SETXATTR] = { LONG,
                             REQUEST_CHANGES | LOCKS | OTHERS,
                             { FUSE_COMPAT_SETXATTR_IN_SIZE, 0, 1, COUNT(fuse_setxattr_in, size), 1 } },
-        [FUSE_GETXATTR] = { QUICK, 0, { FIXED(fuse_getxattr_in), 0, 1 } },
+        [FUSE_GETXATTR] = { QUICK, LOCKS, { FIXED(fuse_getxattr_in), 0, 1 } },
         [FUSE_LISTXATTR] = { QUICK, 0, { FIXED(fuse_getxattr_in) } },
         [FUSE_REMOVEXATTR] = { LONG, REQUEST_CHANGES | LOCKS | OTHERS, { 0, 0, 1 } },
         [FUSE_FLUSH] = { QUICK, HANDLE, { FIXED(fuse_flush_in) } },
@@ -146,18 +146,18 @@ static bool goes_through(const struct fuse_in_header *header, const struct lkg_n
                 (header->opcode == FUSE_OPEN && !opens_for_reading(header)));
 }
 
-/* In the root directory the view answers for its own names and for the attributes (lkg_source_attributes). */
+/* In the root directory the view answers for its own names, the attributes (lkg_source_attributes) and the ACL, if it can. */
 static enum lkg_request_kind kind_in_root(const struct fuse_in_header *header, const struct lkg_node *root)
 {
-        enum lkg_request_kind kind = row_of(header)->kind;
         const char *name = argument(header);
 
-        if (header->opcode == FUSE_GETATTR)
+        if (header->opcode == FUSE_GETATTR ||
+            (header->opcode == FUSE_LOOKUP &&
+             (strcmp(name, LKG_DOOR_DIR) == 0 || lkg_publication_owns(root, name))) ||
+            (header->opcode == FUSE_GETXATTR &&
+             lkg_xattr_is_absent(root, name + sizeof(struct fuse_getxattr_in))))
                 return REQUEST_VIEW;
-        if (header->opcode == FUSE_LOOKUP &&
-            (strcmp(name, LKG_DOOR_DIR) == 0 || lkg_publication_owns(root, name)))
-                return REQUEST_VIEW;
-        return kind;
+        return row_of(header)->kind;
 }
 
 /* Does it have a handle of an open file that is not content? */

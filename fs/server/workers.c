@@ -128,7 +128,6 @@ static void adopt(struct worker *worker, uint64_t since_ns)
 /* Return: whether any request is being handled. */
 static bool look_at_workers(uint64_t now_ns)
 {
-        int who = atomic_load(&leader);
         bool busy = false;
 
         for (unsigned i = 0; i < WORKERS_MAX; i++) {
@@ -138,11 +137,10 @@ static bool look_at_workers(uint64_t now_ns)
                 if (since_ns == 0 || since_ns == ADOPTED)
                         continue;
                 busy = true;
-                if (now_ns - since_ns < TICK_NS)
+                if (now_ns < since_ns + TICK_NS) /* it may have begun since the tick did */
                         continue;
                 adopt(worker, since_ns);
-                if (worker->number == who)
-                        depose(who);
+                depose(worker->number);
         }
         return busy;
 }

@@ -18,7 +18,7 @@ OPTIONS = {"local": "", "network": ",default_permissions"}
 
 
 @contextlib.contextmanager
-def dead_mount(waiters, options):
+def dead_mount(waiters, options, **more):
     """A mount whose source directory is itself a file system that may stop answering; (mount, file system). Like a network file
     system it is asked for permissions, too, whenever a name is looked up in it.
     """
@@ -27,7 +27,7 @@ def dead_mount(waiters, options):
 
     def plant(point):
         os.mkdir(point, 0o755)
-        planted.append(waiters.stack.enter_context(deadfs.DeadFs(point, tree, options=",allow_other" + options)))
+        planted.append(waiters.stack.enter_context(deadfs.DeadFs(point, tree, options=",allow_other" + options, **more)))
 
     with lib.Mount(over=False, start=False, tree=plant) as mount:
         os.chmod(mount.root, 0o711)
@@ -69,6 +69,17 @@ def test_the_view_of_a_dead_source(dead_source, waiters):
     fs.live()
     mount.drop("70-root.conf", "maxPods: 99\n")
     assert "maxPods: 99\n" in mount.document()
+
+
+def test_a_user_reaches_the_view_of_a_dead_source(waiters):
+    """The kernel asks for the ACL of the root whenever it has asked for its attributes."""
+    with dead_mount(waiters, "", xattrs=errno.ENODATA) as (mount, fs):
+        mount.start()
+        user = [waiters(os.stat, mount.path("kubelet.conf")).result()]
+        os.mkdir(mount.path("new"))
+        fs.die()
+        user.append(waiters(os.stat, mount.path("kubelet.conf")).result())
+        assert user == [0, 0]
 
 
 def lock_the_root(waiters, options, kind):

@@ -318,7 +318,7 @@ def test_who_waits_for_his_share_locks_nobody_out(dead, waiters, call):
     began = time.monotonic()
     assert waiters(change, uid=0).result(10) == 0
     assert time.monotonic() - began < 5
-    fs.live()  # some wait without a lock: for an ACL or for attributes
+    fs.live()
     assert {caller.result() for caller in callers} <= {0, errno.EBUSY, errno.ENOENT, errno.EACCES}
     mount.wait_for(lambda: held(mount) == 0, "everything else is answered")
     os.close(fd)

@@ -79,8 +79,8 @@ def test_a_document_that_takes_more_memory_than_there_is(followed):
     in_use = int(re.search(r"^VmData:\s+(\d+) kB$", lib.read_file(f"/proc/{engine}/status").decode(), re.M).group(1))
     user = lib.ENGINE_USER_ID  # a process of another user would need a capability that this machine may not grant
     lib.run("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "prlimit", f"--pid={engine}",
-            f"--data={(in_use + (6 << 10)) << 10}:", check=True)
-    obj = put(api, "maxPods: 43\nregisterWithTaints: [" + "{}," * 100000 + "{}]\n")
+            f"--data={(in_use + (2 << 10)) << 10}:", check=True)
+    obj = put(api, "maxPods: 43\nregisterWithTaints: [" + "{}," * 20000 + "{}]\n")
     node.wait("condition", "False failed to judge current, the engine reached its memory limit and ended itself (UID: "
               f"{obj['metadata']['uid']})")
     assert "\nmaxPods: 42\n" in node.mount.document() and list(node.bad()) == [source_id(obj)]
