@@ -372,15 +372,15 @@ static bool is_listed(const char *const *names, size_t n, const char *name)
 /* Fields that mean nothing for the kind of this component. */
 static void refuse_other_fields(struct decoder *d, bool is_pods, const struct lkg_value *map)
 {
-        for (struct lkg_member m = { 0 }; lkg_value_next(map, &m);) {
-                const char *key = m.key.data;
-                const struct lkg_where where = lkg_where_of(m.value);
+        for (const struct lkg_config_field *f = lkg_component_fields; f->name; f++) {
+                const struct lkg_value *value = lkg_map_get(map, f->name);
 
-                if (is_pods ? is_listed(pods_fields, LKG_ARRAY_SIZE(pods_fields), key)
-                            : !is_listed(only_pods_fields, LKG_ARRAY_SIZE(only_pods_fields), key))
+                if (!value ||
+                    (is_pods ? is_listed(pods_fields, LKG_ARRAY_SIZE(pods_fields), f->name)
+                             : !is_listed(only_pods_fields, LKG_ARRAY_SIZE(only_pods_fields), f->name)))
                         continue;
-                lkg_report_add(d->report, LKG_ERROR, 3020, &where, "%s%s: %s kind " LKG_PODS_KIND, d->prefix,
-                               key, is_pods ? "means nothing for" : "is only for");
+                lkg_report_add(d->report, LKG_ERROR, 3020, LKG_AT(value), "%s%s: %s kind " LKG_PODS_KIND,
+                               d->prefix, f->name, is_pods ? "means nothing for" : "is only for");
         }
 }
 

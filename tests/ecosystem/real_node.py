@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control-plane node in a virtual machine: containerd, and kubeadm's static pods of etcd and kube-apiserver, run by a real kubelet."""
+"""A control-plane node in a virtual machine, or in a container with systemd: containerd, and kubeadm's static pods of etcd and kube-apiserver, run by a
+real kubelet."""
 import hashlib
 import io
 import json
+import os
 import pathlib
 import re
 import subprocess
 import tarfile
 
 import lkgfs_testlib as lib
-from laboratory import VirtualMachine
+from inside import wait_for
+from laboratory import Failure, VirtualMachine
 
 ADDRESS = "10.1.0.1"
 MANIFESTS = "/etc/kubernetes/manifests"
@@ -35,9 +38,10 @@ kind: KubeletConfiguration
 CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "IMAGE"
+restrict_oom_score_adj = true
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
-options = {SystemdCgroup = true}
+options = {SystemdCgroup = DRIVER}
 """
 PAUSE = "#include <signal.h>\n#include <unistd.h>\nint main(void)\n{\n        signal(SIGTERM, _exit);\n        for (;;)\n                pause();\n}\n"
 # Asks the API server all the time; a line for each change: seconds since the boot, `up` or `down`.
@@ -111,6 +115,8 @@ def files_for(program, folder):
 
 
 class Node(VirtualMachine):
+    systemd_cgroup, kubelet, give_files = "true", "", "mount -o ro /dev/vdb /mnt"
+
     def __init__(self, image, folder, files, release, pause):
         super().__init__(image, folder, memory="3G", files=files)
         self.release, self.pause = release, pause
@@ -122,12 +128,12 @@ class Node(VirtualMachine):
         for name in ("kubelet.service", "kubelet.service.d/10-kubeadm.conf"):
             self.write(f"/usr/lib/systemd/system/{name}", (units / name).read_text())
         self.write("/etc/systemd/network/lo.network", f"[Match]\nName=lo\n[Network]\nAddress={ADDRESS}/32\n")
-        self.write("/etc/containerd/config.toml", CONTAINERD.replace("IMAGE", self.pause))
-        self.write("/root/kubeadm.yaml", KUBEADM.replace("VERSION", self.release))
+        self.write("/etc/containerd/config.toml", CONTAINERD.replace("IMAGE", self.pause).replace("DRIVER", self.systemd_cgroup))
+        self.write("/root/kubeadm.yaml", KUBEADM.replace("VERSION", self.release) + self.kubelet)
         self.write("/root/watch", WATCH)
         self.write("/etc/systemd/system/watch.service", f"[Service]\nExecStart=/usr/bin/python3 /root/watch\nStandardOutput=append:{WATCHED}\n"
                                                         "Restart=always\n[Install]\nWantedBy=multi-user.target\n")
-        self.output("mount -o ro /dev/vdb /mnt && cp /mnt/bin/* /usr/bin && dpkg --force-confold --install /mnt/debs/*.deb && systemctl daemon-reload &&"
+        self.output(f"{self.give_files} && cp /mnt/bin/* /usr/bin && dpkg --force-confold --install /mnt/debs/*.deb && systemctl daemon-reload &&"
                     " systemctl mask systemd-networkd-wait-online.service && systemctl enable --now systemd-networkd kubelet watch", timeout=600)
         self.output("for image in /mnt/images/*; do ctr --namespace k8s.io images import $image; done; umount /mnt", timeout=600)
         for phase in ("certs all", "kubeconfig all", "etcd local", "control-plane apiserver", "kubelet-start"):
@@ -181,3 +187,40 @@ class Node(VirtualMachine):
         """etcd reads its certificate for each connection."""
         done = self.run("python3", "-c", HANDSHAKE)
         return "accepted" if done.returncode == 0 else done.stderr.splitlines()[-1]
+
+
+class Container(Node):
+    """The same image under systemd-nspawn: a node as quick as this machine, whose disk does not outlive it. Also where control groups are of version 1."""
+    systemd_cgroup, kubelet, give_files = "false", "cgroupDriver: cgroupfs\nfailCgroupV1: false\n", "true"
+
+    def __init__(self, image, folder, files, release, pause):  # pylint: disable=super-init-not-called
+        self.image, self.folder, self.files, self.release, self.pause = image, folder, files, release, pause
+        self.process = self.leader = None
+
+    def boot(self):
+        disk, log = self.folder / "disk", self.folder / "nspawn.log"
+        disk.mkdir()
+        lib.run("mount", "-o", "loop,ro,noload", self.image / "disk.raw", disk, check=True)
+        self.process = subprocess.Popen([
+            "setpriv", "--pdeathsig", "KILL", "systemd-nspawn", f"--directory={disk}", "--volatile=overlay", "--machine=node", "--register=no", "--keep-unit",
+            "--private-network", "--capability=all", "--bind=/dev/fuse", "--bind=/dev/kmsg", "--tmpfs=/var/lib/containerd",
+            f"--bind-ro={self.files}:/mnt", "--boot"], stdin=subprocess.DEVNULL, stdout=log.open("wb"), stderr=subprocess.STDOUT, env={**os.environ, "SYSTEMD_SECCOMP": "0"})
+        wait_for(lambda: lib.run("pgrep", "--parent", str(self.process.pid)).stdout, "its first process")
+        self.leader = lib.run("pgrep", "--parent", str(self.process.pid)).stdout.decode().split()[0]
+        self.wait_until("systemctl is-active multi-user.target")
+        self.output("mount -o remount,rw /proc/sys; for group in /sys/fs/cgroup/*/; do mount -o remount,bind,rw $group; done; true")
+
+    def run(self, *argv, input=b"", check=False, timeout=120):  # pylint: disable=redefined-builtin
+        done = subprocess.run(["nsenter", f"--target={self.leader}", "--all", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", *argv],
+                              input=input, capture_output=True, timeout=timeout, check=False)
+        done.stdout, done.stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        if check and done.returncode != 0:
+            raise Failure(f"{argv}: status {done.returncode}: {done.stdout[-4000:]}{done.stderr[-4000:]}")
+        return done
+
+    def cut(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+            lib.run("umount", self.folder / "disk", check=True)

@@ -34,7 +34,7 @@ def mounts(machine):
 
 def processes(machine):
     """{program: pid} of the processes in the unit's control group."""
-    script = f"for p in $(cat /sys/fs/cgroup/system.slice/{UNIT}/cgroup.procs); do echo $p $(readlink /proc/$p/exe); done"
+    script = f"for p in $(cat /sys/fs/cgroup/{{,systemd/}}system.slice/{UNIT}/cgroup.procs 2> /dev/null); do echo $p $(readlink /proc/$p/exe); done"
     found = {}
     for line in machine.shell(script).stdout.splitlines():
         pid, _, path = line.partition(" ")

@@ -3,6 +3,7 @@
 removed. One story: each test begins with what the one before has left."""
 import contextlib
 import json
+import os
 import random
 import re
 import threading
@@ -383,7 +384,7 @@ def steps(oldest):
         yield "lkgfs hold off", ("free", number + 1)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("LKGFS_TEST_CUTS", "2"))))
 def test_power_cuts_during_changes(machine, seed):
     """Each step is acknowledged before the next one begins; a drop-in is, when it was flushed."""
     chance = random.Random(seed)
