@@ -343,7 +343,7 @@ static void decode_table(struct decoder *d, const struct lkg_config_field *table
                 const struct lkg_value *value = lkg_map_at(map, i, &key, &size);
                 const struct lkg_config_field *f = table;
 
-                while (f->name && strcmp(f->name, key) != 0)
+                while (f->name && (strlen(key) != size || strcmp(f->name, key) != 0))
                         f++;
                 if (f->name)
                         decode_field(d, f, value);

@@ -9,8 +9,9 @@
 
 #include "file-server.h"
 
-#define VALUE_MAX  65536u                   /* XATTR_SIZE_MAX, linux/limits.h */
-#define SETTLED_NS (20 * LKG_NSEC_PER_MSEC) /* changes within a tick of the kernel's clock have one ctime */
+#define VALUE_MAX 65536u /* XATTR_SIZE_MAX, linux/limits.h */
+#define SETTLED_NS \
+        (2 * LKG_NSEC_PER_SEC) /* changes of one moment have one ctime: of a second, on an old ext4 */
 
 static const char view_names[] = "user.lkgfs.generation\0user.lkgfs.sha256\0user.lkgfs.hint";
 
@@ -78,43 +79,41 @@ static int no_acl(const char *name, int error)
 /* The root's ctime when it was last seen to have no ACL. Every user's path to the view leads through the root, so a dead source is not asked. */
 static _Atomic int64_t bare_ctime_ns = INT64_MIN;
 
-static int64_t root_ctime_ns(void)
+/* INT64_MAX: not known, or the next change may have the same one. */
+static int64_t ctime_of_root_acl(const struct lkg_node *node, const char *name)
 {
+        int64_t settled_ns = (int64_t)(lkg_realtime_ns() - SETTLED_NS), ctime_ns; /* the clock first */
         struct stat st;
-        int r = lkg_source_stat(server.source, "", AT_EMPTY_PATH, &st);
 
-        return r < 0 ? INT64_MAX : lkg_timespec_ns(&st.st_ctim);
-}
-
-static bool is_root_acl(const struct lkg_node *node, const char *name)
-{
-        return atomic_load(&node->kind) == LKG_NODE_ROOT && strcmp(name, XATTR_NAME_POSIX_ACL_ACCESS) == 0;
+        if (atomic_load(&node->kind) != LKG_NODE_ROOT || strcmp(name, XATTR_NAME_POSIX_ACL_ACCESS) != 0 ||
+            lkg_source_stat(server.source, "", AT_EMPTY_PATH, &st) < 0)
+                return INT64_MAX;
+        ctime_ns = lkg_timespec_ns(&st.st_ctim);
+        return ctime_ns < settled_ns ? ctime_ns : INT64_MAX;
 }
 
 bool lkg_xattr_is_absent(const struct lkg_node *node, const char *name)
 {
-        return is_root_acl(node, name) && atomic_load(&bare_ctime_ns) == root_ctime_ns();
+        return atomic_load(&bare_ctime_ns) == ctime_of_root_acl(node, name);
 }
 
 int lkg_xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t size)
 {
-        int64_t ctime_ns = root_ctime_ns();
+        int64_t ctime_ns = ctime_of_root_acl(node, name);
         char path[FD_PATH_MAX];
         ssize_t n;
         int r;
 
         if (!lkg_node_is_source(node))
                 return get_view(req, node, name, size);
-        if (lkg_xattr_is_absent(node, name))
-                return -ENODATA;
-        r = source_path(node, path);
+        r = atomic_load(&bare_ctime_ns) == ctime_ns ? -ENODATA : source_path(node, path);
         if (r < 0)
                 return r;
         n = getxattr(path, name, size ? task.buf : NULL, size < VALUE_MAX ? size : VALUE_MAX);
         if (n >= 0)
                 return reply_value(req, task.buf, (size_t)n, size);
         r = -no_acl(name, errno);
-        if (r == -ENODATA && is_root_acl(node, name) && ctime_ns < (int64_t)(lkg_realtime_ns() - SETTLED_NS))
+        if (r == -ENODATA && ctime_ns != INT64_MAX)
                 atomic_store(&bare_ctime_ns, ctime_ns);
         return r;
 }

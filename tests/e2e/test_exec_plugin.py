@@ -109,22 +109,15 @@ def test_it_is_run_again_when_its_token_is_refused(story):
              "its new token")
 
 
-def test_it_is_not_run_unless_that_is_allowed(story):
+@pytest.mark.parametrize("allowed, mode, code, words", [
+    (False, 0o755, "LKG7001", "remote.allowExec"), (True, 0o775, "LKG7003", "not owned by root or is writable by others")])
+def test_it_is_not_run(story, allowed, mode, code, words):
     _, node, plugin, _ = story
-    node.configure(remote={"allowExec": False})
+    os.chmod(plugin.path, mode)
+    node.configure(remote={"allowExec": allowed})
     node.mount.start()
-    node.wait("findings", "LKG7001")
-    assert "remote.allowExec" in node.status("findings")
-    assert plugin.runs() == 0
-
-
-def test_it_is_not_run_when_others_can_change_it(story):
-    _, node, plugin, _ = story
-    os.chmod(plugin.path, 0o775)
-    node.mount.start()
-    node.wait("findings", "not owned by root or is writable by others")
-    assert "LKG7003" in node.status("findings")
-    assert plugin.runs() == 0
+    node.wait("findings", words)
+    assert code in node.status("findings") and plugin.runs() == 0
 
 
 def test_one_that_fails_is_told_and_tried_again(story):

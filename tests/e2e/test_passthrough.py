@@ -304,6 +304,15 @@ def test_what_ends_set_id_bits_and_file_capabilities(shared, change, who):
     assert found["view"] == found["plain"]
 
 
+def test_an_acl_of_the_root_counts_at_once(mount, waiters):
+    os.chmod(mount.root, 0o711)
+    mount.wait_for(lambda: time.time() > os.stat(mount.path()).st_ctime + 2.5, "that there is none is remembered then")
+    for words, seen in (((), 0), (("--modify", f"u:{OTHER}:---"), errno.EACCES), (("--remove-all",), 0)):
+        if words:
+            lib.run("setfacl", *words, mount.path(), check=True)
+        assert waiters(os.stat, mount.path("kubelet.conf"), uid=OTHER).result() == seen, words
+
+
 def test_acls(shared):
     directory = shared.path("tmp", "acl")
     os.mkdir(directory)

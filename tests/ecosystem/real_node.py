@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A control-plane node in a virtual machine, or in a container with systemd: containerd, and kubeadm's static pods of etcd and kube-apiserver, run by a
 real kubelet."""
+import glob
 import hashlib
 import io
 import json
@@ -196,6 +197,7 @@ class Container(Node):
     def __init__(self, image, folder, files, release, pause):  # pylint: disable=super-init-not-called
         self.image, self.folder, self.files, self.release, self.pause = image, folder, files, release, pause
         self.process = self.leader = None
+        self.kernel = lib.run("sysctl", "kernel.panic", "kernel.panic_on_oops", "vm.overcommit_memory", "kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes").stdout
 
     def boot(self):
         disk, log = self.folder / "disk", self.folder / "nspawn.log"
@@ -205,22 +207,30 @@ class Container(Node):
             "setpriv", "--pdeathsig", "KILL", "systemd-nspawn", f"--directory={disk}", "--volatile=overlay", "--machine=node", "--register=no", "--keep-unit",
             "--private-network", "--capability=all", "--bind=/dev/fuse", "--bind=/dev/kmsg", "--tmpfs=/var/lib/containerd",
             f"--bind-ro={self.files}:/mnt", "--boot"], stdin=subprocess.DEVNULL, stdout=log.open("wb"), stderr=subprocess.STDOUT, env={**os.environ, "SYSTEMD_SECCOMP": "0"})
-        wait_for(lambda: lib.run("pgrep", "--parent", str(self.process.pid)).stdout, "its first process")
-        self.leader = lib.run("pgrep", "--parent", str(self.process.pid)).stdout.decode().split()[0]
+        wait_for(self.find_leader, "its first process")
         self.wait_until("systemctl is-active multi-user.target")
         self.output("mount -o remount,rw /proc/sys; for group in /sys/fs/cgroup/*/; do mount -o remount,bind,rw $group; done; true")
 
+    def find_leader(self):
+        for pid in lib.run("pgrep", "--parent", str(self.process.pid)).stdout.decode().split():
+            if re.search(r"^NSpid:.*\t1$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M):
+                self.leader = pid
+        return self.leader
+
     def run(self, *argv, input=b"", check=False, timeout=120):  # pylint: disable=redefined-builtin
         done = subprocess.run(["nsenter", f"--target={self.leader}", "--all", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", *argv],
-                              input=input, capture_output=True, timeout=timeout, check=False)
-        done.stdout, done.stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+                              input=input.decode(errors="surrogateescape"), capture_output=True, timeout=timeout, check=False, errors="surrogateescape")
         if check and done.returncode != 0:
             raise Failure(f"{argv}: status {done.returncode}: {done.stdout[-4000:]}{done.stderr[-4000:]}")
         return done
 
     def cut(self):
+        """The kubelet leaves control groups of this machine, and settings of its kernel."""
+        if self.leader:
+            lib.run("kill", "-KILL", self.leader)  # and with it all that is in the container; it does not end with systemd-nspawn
         if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-            lib.run("umount", self.folder / "disk", check=True)
+            self.process.wait(timeout=60)
+            self.process = self.leader = None
+        lib.run("umount", "--lazy", self.folder / "disk")
+        lib.run("find", *glob.glob("/sys/fs/cgroup/*/kubepods"), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";")
+        lib.run("sysctl", "--quiet", "--load=-", input=self.kernel)

@@ -32,31 +32,21 @@ authorization: {mode: Webhook}
 cgroupDriver: systemd
 cgroupRoot: /
 clusterDNS: [172.20.0.10]
-containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
-evictionHard:
-  memory.available: 100Mi
-  nodefs.available: 10%
-  nodefs.inodesFree: 5%
-featureGates:
-  RotateKubeletServerCertificate: true
+containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock"
+evictionHard: {memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%}
+featureGates: {RotateKubeletServerCertificate: true}
 hairpinMode: hairpin-veth
-kubeReserved:
-  cpu: 70m
-  ephemeral-storage: 1Gi
-  memory: 574Mi
+kubeReserved: {cpu: 70m, ephemeral-storage: 1Gi, memory: 574Mi}
 kubeReservedCgroup: /runtime
-logging:
-  verbosity: 2
+logging: {verbosity: 2}
 maxPods: 29
 protectKernelDefaults: true
-providerID: aws:///us-west-2a/i-0123456789
+providerID: "aws:///us-west-2a/i-0123456789"
 readOnlyPort: 0
 serializeImagePulls: false
 serverTLSBootstrap: true
 systemReservedCgroup: /system
-tlsCipherSuites:
-- TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
-- TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+tlsCipherSuites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]
 """,
         KUBELET + """enforceNodeAllocatable: [pods, kube-reserved, system-reserved]
 kubeReserved: {cpu: 200m, memory: 512Mi}
@@ -66,16 +56,13 @@ systemReservedCgroup: /system.slice
 cpuManagerPolicy: static
 cpuManagerPolicyOptions: {full-pcpus-only: "true"}
 memoryManagerPolicy: Static
-reservedMemory:
-- numaNode: 0
-  limits: {memory: 1124Mi}
+reservedMemory: [{numaNode: 0, limits: {memory: 1124Mi}}]
 topologyManagerPolicy: single-numa-node
 shutdownGracePeriod: 60s
 shutdownGracePeriodCriticalPods: 20s
 evictionSoft: {memory.available: 300Mi}
 evictionSoftGracePeriod: {memory.available: 1m30s}
-registerWithTaints:
-- {key: node-role.kubernetes.io/control-plane, effect: NoSchedule}
+registerWithTaints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]
 tracing: {endpoint: "localhost:4317", samplingRatePerMillion: 1000}
 failSwapOn: false
 memorySwap: {swapBehavior: LimitedSwap}
