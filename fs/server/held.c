@@ -155,6 +155,8 @@ static struct held_job describe(struct lkg_slot *slot, bool notifiers)
 {
         const struct fuse_in_header *header = lkg_slot_header(slot);
         uint64_t dev = lkg_request_device(header);
+        /* the ACL of the root: mostly of a call that locks nothing there, and of any call */
+        bool is_on_each_path = header->opcode == FUSE_GETXATTR && header->nodeid == FUSE_ROOT_ID;
 
         return (struct held_job){ .slot = slot,
                                   /* it has other work, so it does not wait for long */
@@ -164,7 +166,8 @@ static struct held_job describe(struct lkg_slot *slot, bool notifiers)
                                   .locks_root = lkg_request_locks_root(header),
                                   .locks_others_out =
                                           (dev == server.source_dev || dev == ENGINE_DEVICE) &&
-                                          lkg_request_is(header, REQUEST_LOCKS_DIR | REQUEST_LOCKS_FILE) };
+                                          lkg_request_is(header, REQUEST_LOCKS_DIR | REQUEST_LOCKS_FILE) &&
+                                          !is_on_each_path };
 }
 
 /* Lock held. */

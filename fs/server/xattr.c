@@ -64,9 +64,8 @@ static int get_view(fuse_req_t req, const struct lkg_node *node, const char *nam
 }
 
 /*
- * The kernel asks for the ACL when a user other than the owner accesses a file, and only ENODATA means that
- * there is none: with the answer of a file system without ACLs (NFS 4, vfat, one mounted with noacl) only
- * root and the owner would have access.
+ * The kernel asks for the ACL when a user other than the owner accesses a file, and only ENODATA means that there is none: with the
+ * answer of a file system without ACLs (NFS 4, vfat, one mounted with noacl) only root and the owner would have access.
  */
 static int no_acl(const char *name, int error)
 {
@@ -118,10 +117,7 @@ int lkg_xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_
         return r;
 }
 
-/*
- * Only those who may read them see their names (xattr(7)). @names: each ends with a NUL.
- * Return: the remaining size.
- */
+/* Only those who may read them see their names (xattr(7)). @names: each ends with a NUL. Return: the remaining size. */
 static size_t leave_out_trusted(char *names, size_t size)
 {
         size_t n = 0;
