@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A control-plane node in a virtual machine, or in a container with systemd: containerd, and kubeadm's static pods of etcd and kube-apiserver, run by a
 real kubelet."""
+import contextlib
 import glob
 import hashlib
 import io
@@ -212,9 +213,8 @@ class Container(Node):
         self.output("mount -o remount,rw /proc/sys; for group in /sys/fs/cgroup/*/; do mount -o remount,bind,rw $group; done; true")
 
     def find_leader(self):
-        for pid in lib.run("pgrep", "--parent", str(self.process.pid)).stdout.decode().split():
-            if re.search(r"^NSpid:.*\t1$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M):
-                self.leader = pid
+        pids = lib.run("pgrep", "--parent", str(self.process.pid)).stdout.decode().split()
+        self.leader = next((pid for pid in pids if re.search(r"^NSpid:.*\t1$", lib.shell(f"cat /proc/{pid}/status").stdout.decode(), re.M)), None)
         return self.leader
 
     def run(self, *argv, input=b"", check=False, timeout=120):  # pylint: disable=redefined-builtin
@@ -226,11 +226,12 @@ class Container(Node):
 
     def cut(self):
         """The kubelet leaves control groups of this machine, and settings of its kernel."""
-        if self.leader:
-            lib.run("kill", "-KILL", self.leader)  # and with it all that is in the container; it does not end with systemd-nspawn
         if self.process is not None:
-            self.process.wait(timeout=60)
-            self.process = self.leader = None
+            lib.run("pkill", "-KILL", "--parent", str(self.process.pid))  # and with it all that is in the container; it would outlive systemd-nspawn
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(60)  # until all of that has ended
+            self.process.kill()
+            self.process = None
         lib.run("umount", "--lazy", self.folder / "disk")
         lib.run("find", *glob.glob("/sys/fs/cgroup/*/kubepods"), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";")
         lib.run("sysctl", "--quiet", "--load=-", input=self.kernel)

@@ -74,5 +74,4 @@ def test_unit_golden_and_fuzz(machine, build):  # pylint: disable=unused-argumen
 def test_end_to_end(machine, build, name):  # pylint: disable=unused-argument
     shown = machine.shell(f"cd /src && LKGFS_BUILD=/build LKGFS_TEST_KILLS=20 LKGFS_TEST_SLOWNESS=10 python3 -m pytest -q -p no:cacheprovider -n 3 tests/e2e/{name}.py 2>&1",
                           timeout=HOURS)
-    print(shown.stdout[-3000:])
     assert shown.returncode == 0, shown.stdout[-6000:]
