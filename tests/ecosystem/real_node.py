@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A control-plane node in a virtual machine, or in a container with systemd: containerd, and kubeadm's static pods of etcd and kube-apiserver, run by a
 real kubelet."""
-import contextlib
 import glob
 import hashlib
 import io
@@ -228,10 +227,9 @@ class Container(Node):
         """The kubelet leaves control groups of this machine, and settings of its kernel."""
         if self.process is not None:
             lib.run("pkill", "-KILL", "--parent", str(self.process.pid))  # and with it all that is in the container; it would outlive systemd-nspawn
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(60)  # until all of that has ended
-            self.process.kill()
+            self.process.wait(60)  # until all of that has ended
             self.process = None
         lib.run("umount", "--lazy", self.folder / "disk")
-        lib.run("find", *glob.glob("/sys/fs/cgroup/*/kubepods"), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";")
+        for folder in glob.glob("/sys/fs/cgroup/*/kubepods"):
+            lib.run("find", folder, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";")
         lib.run("sysctl", "--quiet", "--load=-", input=self.kernel)
