@@ -32,6 +32,7 @@ def fixture_dead(mount, waiters):
     os.mkdir(mount.behind("dead"))
     fs = waiters.stack.enter_context(deadfs.DeadFs(mount.behind("dead"), ["file", "other"]))
     mount.wait_for(lambda: lib.error_of(os.stat, mount.path("dead", "file")) == 0, "the kernel believes names of directories for a second")
+    assert lib.read_file(mount.path("dead", "file")) == b"content\n"
     assert waiters(lib.read_file, mount.path("dead", "file")).result() == 0, "the kernel knows that the root has no ACL now"
     assert sorted(os.listdir(mount.path("dead"))) == ["dir", "file", "other"]
     return mount, fs

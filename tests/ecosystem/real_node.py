@@ -13,7 +13,7 @@ import tarfile
 
 import lkgfs_testlib as lib
 from inside import wait_for
-from laboratory import Failure, VirtualMachine
+from laboratory import VirtualMachine
 
 ADDRESS = "10.1.0.1"
 MANIFESTS = "/etc/kubernetes/manifests"
@@ -216,12 +216,9 @@ class Container(Node):
         self.leader = next((pid for pid in pids if re.search(r"^NSpid:.*\t1$", lib.shell(f"cat /proc/{pid}/status").stdout.decode(), re.M)), None)
         return self.leader
 
-    def run(self, *argv, input=b"", check=False, timeout=120):  # pylint: disable=redefined-builtin
-        done = subprocess.run(["nsenter", f"--target={self.leader}", "--all", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", *argv],
+    def carry_out(self, argv, input, timeout):  # pylint: disable=redefined-builtin
+        return subprocess.run(["nsenter", f"--target={self.leader}", "--all", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", *argv],
                               input=input.decode(errors="surrogateescape"), capture_output=True, timeout=timeout, check=False, errors="surrogateescape")
-        if check and done.returncode != 0:
-            raise Failure(f"{argv}: status {done.returncode}: {done.stdout[-4000:]}{done.stderr[-4000:]}")
-        return done
 
     def cut(self):
         """The kubelet leaves control groups of this machine, and settings of its kernel."""

@@ -39,7 +39,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 def run_tool(tool, case, source):
     words = shlex.split((case / "command").read_text())
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LKGFS")}
-    done = subprocess.run([tool, *words], cwd=source, env=environment, capture_output=True, timeout=300, check=False,
+    done = subprocess.run([tool, *words], cwd=source, env=environment, capture_output=True, timeout=60, check=False,
                           stdin=subprocess.DEVNULL)
     return {
         "want.out": done.stdout.decode(errors="surrogateescape"),
@@ -76,7 +76,7 @@ def run_case(program, tool, case, scratch):
     args = []
     if (case / "args").is_file():
         args = [line for line in (case / "args").read_text().splitlines() if line]
-    done = subprocess.run([program, str(source), *args], capture_output=True, timeout=300, check=False)
+    done = subprocess.run([program, str(source), *args], capture_output=True, timeout=60, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"exit {done.returncode}: {done.stderr.decode(errors='replace')}")
     parts, name = {}, None

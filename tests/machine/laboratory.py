@@ -163,6 +163,12 @@ class VirtualMachine:
 
     def run(self, *argv, input=b"", check=False, timeout=COMMAND_S):  # pylint: disable=redefined-builtin
         """As root inside; the result of subprocess.run()."""
+        done = self.carry_out(argv, input, timeout)
+        if check and done.returncode != 0:
+            raise Failure(f"{argv}: status {done.returncode}: {done.stdout[-4000:]}{done.stderr[-4000:]}")
+        return done
+
+    def carry_out(self, argv, input, timeout):  # pylint: disable=redefined-builtin
         with self.changed:
             if self.port is None:
                 raise Failure(f"{argv}: it does not run: {self.tail()}")
@@ -174,11 +180,8 @@ class VirtualMachine:
             if number not in self.answers:
                 raise Failure(f"{argv}: it has ended")
             answer = self.answers.pop(number)
-        done = subprocess.CompletedProcess(argv, answer["status"], base64.b64decode(answer["stdout"]).decode(errors="replace"),
+        return subprocess.CompletedProcess(argv, answer["status"], base64.b64decode(answer["stdout"]).decode(errors="replace"),
                                            base64.b64decode(answer["stderr"]).decode(errors="replace"))
-        if check and done.returncode != 0:
-            raise Failure(f"{argv}: status {done.returncode}: {done.stdout[-4000:]}{done.stderr[-4000:]}")
-        return done
 
     def shell(self, script, **options):
         return self.run("bash", "-c", script, **options)
